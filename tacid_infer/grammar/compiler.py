@@ -1,0 +1,253 @@
+"""Compiles one schema document to rules: goals to forms, forms to expressions, one rule a goal.
+
+A goal's rule is named before its body is compiled, and bodies wait in a queue: a type that contains itself becomes a
+rule that refers to itself, and nesting of any depth costs no recursion.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidSchema, UnsatisfiableSchema
+from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor, prune
+from ..gbnf.check import reachable, references
+from .annotations import ANNOTATIONS
+from .arrays import array
+from .document import Document, Site
+from .forms import Form, Goal
+from .matching import meets
+from .normal import Normaliser
+from .numbers import number
+from .objects import objects
+from .primitives import NULLABLE
+from .strings import string
+from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell
+
+_SLUG = re.compile(r"[^a-z0-9]+")
+_DIRECT = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
+_KEPT = {"minContains", "maxContains", "then", "else"}
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A place that the grammar does not enforce, and leaves to the typed protocol.
+
+    Attributes:
+        tool: the tool's name; None for a schema compiled alone.
+        pointer: JSON Pointer (RFC 6901) of the subschema, from the root of the schema.
+        keyword: what is not enforced there.
+        reason: why not.
+    """
+
+    tool: str | None
+    pointer: str
+    keyword: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSchema:
+    """A schema's rules, named locally (see ``gbnf.write``), and what they do not enforce."""
+
+    root: Expr
+    rules: Rules
+    widened: tuple[Widened, ...]
+
+
+def compile_document(schema: Any, *, open_objects: bool, types: int | None = None) -> CompiledSchema:
+    """Compile a schema.
+
+    Args:
+        schema: a parsed JSON Schema, drafts 4 to 2020-12.
+        open_objects: whether an object that names properties takes others wherever the schema does not forbid them.
+        types: the only types that instances may have (bits of ``values``); None for all.
+
+    Raises:
+        InvalidSchema: it is not JSON Schema.
+        UnsatisfiableSchema: no value is an instance of it.
+    """
+    try:
+        return _Compiler(schema, open_objects=open_objects).compile(types)
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply") from None
+
+
+class _Compiler:
+    def __init__(self, schema: Any, *, open_objects: bool) -> None:
+        self.document = Document(schema)
+        self.open_objects = open_objects
+        self.rules: Rules = {}
+        self.sites: dict[str, Site] = {}
+        self._normaliser = Normaliser(self.document, self.report)
+        self._widened: dict[tuple[int, str], tuple[Site, str, str]] = {}
+        self._goals: dict[tuple[int, ...], tuple[Goal, Expr]] = {}
+        self._shapes: dict[Expr, Ref] = {}
+        self._queue: list[tuple[Ref, Goal]] = []
+        self._count = 0
+
+    def compile(self, types: int | None) -> CompiledSchema:
+        root = self.document.root
+        goal: Goal = (root,)
+        if types is not None:
+            names = [name for name, bit in (("object", OBJECT),) if types & bit]
+            goal = (root, self.document.derived({"type": names}, root))
+        start = self.value(goal)
+        while self._queue:
+            ref, goal = self._queue.pop()
+            self.rules[ref.name] = self._body(goal)
+        rules = prune(self.rules, NULLABLE)
+        if isinstance(start, Ref) and start.name in self.rules and start.name not in rules:
+            raise self._blame(start.name, rules)
+        kept = reachable(rules, [start.name]) if isinstance(start, Ref) else set()
+        rules = {name: body for name, body in rules.items() if name in kept}
+        check(rules, [start.name] if isinstance(start, Ref) else [], NULLABLE)
+        widened = tuple(
+            Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
+            for site, keyword, reason in self._widened.values()
+        )
+        return CompiledSchema(start, rules, widened)
+
+    # What the modules of the types need
+
+    def report(self, site: Site, keyword: str, reason: str) -> None:
+        """Record that a keyword is not enforced."""
+        self._widened.setdefault((id(site), keyword), (site, keyword, reason))
+
+    def alternatives(self, goal: Goal) -> list[Form]:
+        """The forms of a goal."""
+        return self._normaliser.alternatives(goal)
+
+    def reserve(self, hint: str = "") -> Ref:
+        """A rule's name, to be given its body later."""
+        slug = _SLUG.sub("-", hint.lower())[:24].strip("-")
+        self._count += 1
+        return Ref(f".{self._count}-{slug}" if slug else f".{self._count}")
+
+    def put(self, ref: Ref, expr: Expr) -> None:
+        """Give a reserved rule its body."""
+        self.rules[ref.name] = expr
+
+    def define(self, expr: Expr) -> Ref:
+        """A rule for the expression; equal expressions share one."""
+        if type(expr) is Ref:
+            return expr
+        known = self._shapes.get(expr)
+        if known is None:
+            known = self._shapes[expr] = self.reserve()
+            self.rules[known.name] = expr
+        return known
+
+    def literals(self, goal: Goal) -> list[Any] | None:
+        """The values that the goal admits, if it only admits listed ones."""
+        found: dict[Any, Any] = {}
+        for form in self.alternatives(goal):
+            if form.literals is None:
+                return None
+            found.update((key, value) for key, (value, _) in form.literals.items() if meets(form, value, self))
+        return list(found.values())
+
+    def value(self, goal: Goal, hint: str = "") -> Expr:
+        """What the goal admits: a primitive, or a rule of its own."""
+        if not goal:
+            return Ref("value")
+        key = tuple(map(id, goal))
+        known = self._goals.get(key)
+        if known is None:
+            known = self._goals[key] = goal, self._new(goal, hint)
+        return known[1]
+
+    def _new(self, goal: Goal, hint: str) -> Expr:
+        if len(goal) == 1:
+            schema = goal[0].schema
+            if schema is True:
+                return Ref("value")
+            if isinstance(schema, dict):
+                demands = schema.keys() - ANNOTATIONS
+                if not demands and schema.keys().isdisjoint(_KEPT):
+                    return Ref("value")
+                kind = schema.get("type")
+                if len(demands) == 1 and isinstance(kind, str) and kind in _DIRECT:
+                    return Ref(_DIRECT[kind])
+        ref = self.reserve(hint)
+        self.sites[ref.name] = goal[0]
+        self.rules[ref.name] = NEVER
+        self._queue.append((ref, goal))
+        return ref
+
+    def _body(self, goal: Goal) -> Expr:
+        site = goal[0]
+        forms = self.alternatives(goal)
+        listed: dict[Branch, None] = {}
+        options: list[Expr] = []
+        shapes: list[Form] = []
+        for form in forms:
+            if form.literals is not None:
+                values = [value for value, _ in form.literals.values() if meets(form, value, self)]
+                listed.update((spell(value), None) for value in values)
+                continue
+            if form.types & NULL:
+                listed[("null", _NOTHING)] = None
+            if form.types & BOOLEAN:
+                listed.update((spell(flag), None) for flag in (True, False) if meets(form, flag, self))
+            if form.types & NUMBER:
+                options.append(number(form, site, self))
+            if form.types & STRING:
+                options.append(string(form, site, self))
+            if form.types & ARRAY:
+                options.append(array(form, site, self))
+            if form.types & OBJECT:
+                shapes.append(form)
+        if shapes:
+            options.append(objects(shapes, site, self))
+        if Ref("string") in options:
+            listed = {branch: None for branch in listed if not branch[0].startswith('"')}
+        if listed:
+            options.append(factor(listed, self.define))
+        return alt(option for option in options if option != NEVER)
+
+    def _blame(self, start: str, sound: Rules) -> UnsatisfiableSchema:
+        """Follow what the root cannot do without to where nothing fits."""
+        name = start
+        seen: set[str] = set()
+        site = self.sites[start]
+        while name not in seen:
+            seen.add(name)
+            site = self.sites.get(name, site)
+            doomed = [
+                other
+                for other in sorted(references(self.rules[name]))
+                if other in self.rules and other not in sound and other not in seen
+            ]
+            if not doomed:
+                break
+            name = doomed[-1]
+        keyword, reason = _contradiction(site.schema)
+        pointer = site.pointer
+        place = f"the schema at {pointer}" if pointer else "the schema"
+        return UnsatisfiableSchema(f"{place} has no instance: {reason}", pointer=pointer, keyword=keyword)
+
+
+_NOTHING = alt([Lit("")])
+
+
+def _contradiction(schema: Any) -> tuple[str | None, str]:
+    """The keyword of a schema without instances that most plainly explains it."""
+    if schema is False:
+        return None, "it is false"
+    for keyword in ("enum", "anyOf", "oneOf"):
+        if schema.get(keyword) == []:
+            return keyword, f"{keyword} is empty"
+    for low, high in (
+        ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"),
+        ("minimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum"),
+        ("minimum", "exclusiveMaximum"), ("exclusiveMinimum", "maximum"),
+    ):  # fmt: skip
+        least, most = schema.get(low), schema.get(high)
+        if isinstance(least, (int, float)) and isinstance(most, (int, float)) and least >= most:
+            return high, f"{low} {least} leaves nothing under {high} {most}"
+    for keyword in ("enum", "const", "type", "$ref", "allOf", "anyOf", "oneOf", "not", "required", "items"):
+        if keyword in schema:
+            return keyword, f"what {keyword} demands cannot be met beside the rest"
+    return None, "no value meets all that it demands"

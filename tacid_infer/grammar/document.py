@@ -1,0 +1,196 @@
+"""A schema document: where each subschema stands, and what its references lead to.
+
+Source: JSON Schema 2020-12 core, sections 8.2 (identifiers) and 8.2.3 (references); draft 4's ``id``; RFC 6901 (JSON
+Pointer). Only references inside the document are followed: nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urldefrag, urljoin
+
+from ..errors import InvalidSchema
+
+Token: TypeAlias = str | int
+
+_HOLDS_NO_SCHEMA = frozenset(("const", "enum", "default", "examples", "example"))
+_SIBLINGS_IGNORED = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+class Derived(dict[str, Any]):
+    """A schema that the compiler made (a negation, a merged enum). It does not close the object that it constrains."""
+
+
+class Site:
+    """One subschema, and where it stands.
+
+    Attributes:
+        schema: the subschema: a mapping or a boolean, not checked yet.
+        parent: the site whose schema holds it, or None at the root.
+        tokens: the steps from the parent.
+    """
+
+    __slots__ = ("parent", "schema", "tokens")
+
+    def __init__(self, schema: Any, parent: Site | None, tokens: tuple[Token, ...]) -> None:
+        self.schema = schema
+        self.parent = parent
+        self.tokens = tokens
+
+    @property
+    def pointer(self) -> str:
+        """JSON Pointer from the document's root."""
+        steps: list[str] = []
+        site: Site | None = self
+        while site is not None:
+            steps.extend(str(token).replace("~", "~0").replace("/", "~1") for token in reversed(site.tokens))
+            site = site.parent
+        return "".join(f"/{step}" for step in reversed(steps))
+
+    def invalid(self, keyword: str | None, what: str) -> InvalidSchema:
+        """An error that names this place."""
+        pointer = self.pointer + (f"/{keyword}" if keyword is not None else "")
+        return InvalidSchema(f"schema at {pointer or 'its root'}: {what}", pointer=pointer, keyword=keyword)
+
+
+class Document:
+    """One schema document.
+
+    Args:
+        schema: the root schema.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.root = Site(schema, None, ())
+        self._sites: dict[int, Site] = {id(schema): self.root}
+        self._derived: list[Any] = []
+        self._targets: dict[str, Site] | None = None
+        dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
+        self.siblings_ignored = isinstance(dialect, str) and any(draft in dialect for draft in _SIBLINGS_IGNORED)
+        """Whether a ``$ref`` hides the keywords beside it, as drafts up to 7 say."""
+
+    def child(self, site: Site, *tokens: Token) -> Site:
+        """The subschema at these steps below a site."""
+        schema = site.schema
+        for token in tokens:
+            schema = schema[token]
+        if schema is True or schema is False:
+            return Site(schema, site, tokens)
+        known = self._sites.get(id(schema))
+        if known is None:
+            known = self._sites[id(schema)] = Site(schema, site, tokens)
+        return known
+
+    def derived(self, schema: Any, site: Site) -> Site:
+        """A schema made by the compiler, reported as standing where ``site`` does."""
+        self._derived.append(schema)
+        made = self._sites[id(schema)] = Site(schema, site, ())
+        return made
+
+    def resolve(self, site: Site, reference: str) -> Site | None:
+        """The site that a ``$ref`` at ``site`` leads to, or None if it leads nowhere in this document."""
+        resource = self._resource(site)
+        if reference == "#":
+            return resource
+        if reference.startswith("#/"):
+            return self._follow(resource, reference[1:])
+        uri, fragment = urldefrag(urljoin(self._base(site), reference))
+        if fragment and not fragment.startswith("/"):
+            return self._index().get(f"{uri}#{unquote(fragment)}")
+        target = self._index().get(uri)
+        return target if target is None or not fragment else self._follow(target, fragment)
+
+    def _follow(self, site: Site, pointer: str) -> Site | None:
+        node = site.schema
+        tokens: list[Token] = []
+        for raw in pointer.split("/")[1:]:
+            step = unquote(raw).replace("~1", "/").replace("~0", "~")
+            token: Token = step
+            if isinstance(node, list):
+                if not (step.isascii() and step.isdigit()) or int(step) >= len(node):
+                    return None
+                token = int(step)
+            elif not isinstance(node, Mapping) or step not in node:
+                return None
+            node = node[token]
+            tokens.append(token)
+        # Step by step, so that an identifier on the way becomes the base of what is below it.
+        for token in tokens:
+            site = self._step(site, token)
+        return site
+
+    def _step(self, site: Site, token: Token) -> Site:
+        schema = site.schema[token]
+        known = self._sites.get(id(schema)) if isinstance(schema, (Mapping, list)) else None
+        if known is None:
+            known = Site(schema, site, (token,))
+            if isinstance(schema, (Mapping, list)):
+                self._sites[id(schema)] = known
+        return known
+
+    def _resource(self, site: Site) -> Site:
+        """The nearest enclosing schema that has an identifier of its own."""
+        here: Site | None = site
+        while here is not None and here.parent is not None:
+            if _identifier(here.schema):
+                return here
+            here = here.parent
+        return self.root
+
+    def _base(self, site: Site) -> str:
+        identifiers: list[str] = []
+        here: Site | None = site
+        while here is not None:
+            if identifier := _identifier(here.schema):
+                identifiers.append(identifier)
+            here = here.parent
+        base = ""
+        for identifier in reversed(identifiers):
+            base = urljoin(base, identifier)
+        return urldefrag(base)[0]
+
+    def _index(self) -> dict[str, Site]:
+        """Every identifier and anchor of the document, as absolute as the document makes them."""
+        if self._targets is not None:
+            return self._targets
+        self._targets = {}
+        todo: list[tuple[Site, str]] = [(self.root, "")]
+        while todo:
+            site, base = todo.pop()
+            schema = site.schema
+            if isinstance(schema, Mapping):
+                if identifier := _identifier(schema):
+                    base = urldefrag(urljoin(base, identifier))[0]
+                    self._targets.setdefault(base, site)
+                elif site.parent is None:
+                    self._targets.setdefault(base, site)
+                for anchor in _anchors(schema):
+                    self._targets.setdefault(f"{base}#{anchor}", site)
+                steps: list[Token] = [key for key in schema if key not in _HOLDS_NO_SCHEMA]
+            elif isinstance(schema, list):
+                steps = list(range(len(schema)))
+            else:
+                continue
+            todo.extend((self._step(site, step), base) for step in reversed(steps))
+        return self._targets
+
+
+def _identifier(schema: Any) -> str | None:
+    """A schema's own base URI; an ``id`` that is only a fragment is an anchor (draft 4)."""
+    if not isinstance(schema, Mapping):
+        return None
+    for keyword in ("$id", "id"):
+        value = schema.get(keyword)
+        if isinstance(value, str) and value and not value.startswith("#"):
+            return value
+    return None
+
+
+def _anchors(schema: Mapping[str, Any]) -> list[str]:
+    found = [schema[keyword] for keyword in ("$anchor", "$dynamicAnchor") if isinstance(schema.get(keyword), str)]
+    for keyword in ("$id", "id"):
+        value = schema.get(keyword)
+        if isinstance(value, str) and len(value) > 1 and value.startswith("#"):
+            found.append(value[1:])
+    return found

@@ -1,0 +1,205 @@
+"""The turn's envelope: exactly one call of an offered tool, or an answer (ADR-0056, "Decision").
+
+Each tool is compiled by itself, with rules of local names, so that a fault in one tool changes no other's rules; the
+names are made positional (``call-0-facts-get``) when the grammar is written.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import re
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from ..errors import SchemaError
+from ..gbnf import Expr, Lit, Ref, Rules, check, factor, seq, write_rules
+from ..gbnf.check import reachable
+from ..tools import Tool, ToolChoice, parse_tool_choice, parse_tools
+from .compiler import CompiledSchema, Widened, compile_document
+from .primitives import NULLABLE, PRIMITIVES
+from .values import OBJECT
+
+_SLUG = re.compile(r"[^A-Za-z0-9]+")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A grammar.
+
+    Attributes:
+        text: GBNF, with the rule ``root``.
+        widened: every place that the grammar does not enforce.
+    """
+
+    text: str
+    widened: tuple[Widened, ...]
+
+
+class _Cache(Generic[_T]):
+    """A bounded, least-recently-used cache by content. Content that cannot be keyed is not kept."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[Hashable, _T] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable | None) -> _T | None:
+        with self._lock:
+            found = self._kept.get(key) if key is not None else None
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable | None, value: _T) -> None:
+        if key is None:
+            return
+        with self._lock:
+            self._kept[key] = value
+            if len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+
+_schemas: _Cache[CompiledSchema] = _Cache(2048)
+_turns: _Cache[Compiled] = _Cache(128)
+
+
+def _content(value: Any) -> bytes | None:
+    """A key that is equal for equal content, in equal order; None for what is not plain JSON."""
+    try:
+        return marshal.dumps(value, 1)  # Version 1: the same bytes for the same content, whatever is shared.
+    except ValueError:
+        return None
+
+
+def compile_schema(schema: Any, *, open_objects: bool = False) -> str:
+    """The GBNF of one schema's instances.
+
+    Args:
+        schema: a parsed JSON Schema.
+        open_objects: let an object take unnamed keys wherever the schema does not forbid them (JSON Schema's own
+            reading). False, what a turn uses, closes an object that names properties unless ``additionalProperties``
+            opens it.
+
+    Raises:
+        InvalidSchema: it is not JSON Schema.
+        UnsatisfiableSchema: no value is an instance of it.
+    """
+    return explain_schema(schema, open_objects=open_objects).text
+
+
+def explain_schema(schema: Any, *, open_objects: bool = False) -> Compiled:
+    """The same as ``compile_schema``, with what the grammar does not enforce."""
+    compiled = compile_document(schema, open_objects=open_objects)
+    return Compiled(_write([("rule-", compiled.rules)], compiled.root, "rule-"), compiled.widened)
+
+
+def compile_turn(tools: Any, *, tool_choice: Any = "auto") -> str:
+    """The GBNF of one turn: ``{"tool": "<name>", "arguments": {...}}`` for each tool, or ``{"say": "..."}``.
+
+    Args:
+        tools: the ordered list of tools that the turn may see, in any of the spellings of ``tacid_infer.tools``.
+        tool_choice: "auto", "required", "none", a tool's name, or OpenAI's object form.
+
+    Raises:
+        InvalidTool, DuplicateTool, InvalidToolChoice: the turn is malformed.
+        InvalidSchema, UnsatisfiableSchema: a tool's parameters cannot be compiled.
+    """
+    return explain_turn(tools, tool_choice=tool_choice).text
+
+
+def explain_turn(tools: Any, *, tool_choice: Any = "auto") -> Compiled:
+    """The same as ``compile_turn``, with what the grammar does not enforce. The last turns are kept, by content."""
+    key = _content((tools, tool_choice)) if isinstance(tools, list) else None
+    if key is None:
+        parsed = parse_tools(tools)
+        key = _content(([(tool.name, tool.parameters) for tool in parsed], _plain(tool_choice)))
+    else:
+        parsed = None
+    known = _turns.get(key)
+    if known is None:
+        parsed = parse_tools(tools) if parsed is None else parsed
+        known = _compile(parsed, parse_tool_choice(tool_choice, parsed))
+        _turns.put(key, known)
+    return known
+
+
+def _plain(choice: Any) -> Any:
+    return ("choice", choice.mode, choice.name) if isinstance(choice, ToolChoice) else choice
+
+
+def check_tool(tool: Tool) -> None:
+    """Compile one tool's parameters, to learn whether it can be called at all.
+
+    Raises:
+        InvalidSchema, UnsatisfiableSchema: it cannot; names the tool and the pointer.
+    """
+    _arguments(tool)
+
+
+def _arguments(tool: Tool) -> CompiledSchema:
+    """The rules of a tool's arguments, kept by content."""
+    key = _content(tool.parameters)
+    found = _schemas.get(key)
+    if found is None:
+        try:
+            found = compile_document(tool.parameters, open_objects=False, types=OBJECT)
+        except SchemaError as error:
+            raise error.for_tool(tool.name) from None
+        _schemas.put(key, found)
+    return found
+
+
+def _compile(tools: list[Tool], choice: ToolChoice) -> Compiled:
+    parts: list[tuple[str, Rules]] = []
+    calls: Rules = {}
+    branches: list[tuple[str, Expr]] = []
+    widened: list[Widened] = []
+    for index, tool in enumerate(tools):
+        if choice.mode == "none" or (choice.mode == "named" and choice.name != tool.name):
+            continue
+        arguments = _arguments(tool)
+        scope = f"args-{index}-"
+        slug = _SLUG.sub("-", tool.name)[:40].strip("-")
+        call = Ref(f"call-{index}-{slug}" if slug else f"call-{index}")
+        calls[call.name] = seq(Lit('", "arguments": '), _scoped(arguments.root, scope), Lit("}"))
+        branches.append(('{"tool": ' + _name(tool)[:-1], call))
+        parts.append((scope, arguments.rules))
+        widened += [replace(place, tool=tool.name) for place in arguments.widened]
+    if choice.mode in ("auto", "none"):
+        branches.append(('{"say": ', seq(Ref("string"), Lit("}"))))
+    names: Rules = {}
+
+    def define(expr: Expr) -> Ref:
+        ref = Ref(f"names-{len(names)}")
+        names[ref.name] = expr
+        return ref
+
+    root = factor(branches, define)
+    known = dict(NULLABLE) | {scope + name[1:]: False for scope, rules in parts for name in rules}
+    check({"root": root, **names, **calls}, ["root"], known)
+    return Compiled(_write([("", {**names, **calls}), *parts], root, ""), tuple(widened))
+
+
+def _name(tool: Tool) -> str:
+    """The name as JSON text; the writer escapes it a second time, for GBNF (ADR-0056, "A tool name is untrusted")."""
+    return json.dumps(tool.name, ensure_ascii=False)
+
+
+def _scoped(root: Expr, scope: str) -> Expr:
+    return Ref(scope + root.name[1:]) if type(root) is Ref and root.name[0] == "." else root
+
+
+def _write(parts: list[tuple[str, Rules]], root: Expr, scope: str) -> str:
+    """The grammar's text: the root, the parts, and the primitives that they reach."""
+    text = write_rules({"root": root}, scope)
+    used: set[str] = reachable({"root": root}, ["root"])
+    for part_scope, rules in parts:
+        text += write_rules(rules, part_scope)
+        used |= reachable(rules, list(rules))
+    reached = reachable(PRIMITIVES, sorted(used & PRIMITIVES.keys()))
+    return text + write_rules({name: PRIMITIVES[name] for name in PRIMITIVES if name in reached})

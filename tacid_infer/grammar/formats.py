@@ -1,0 +1,102 @@
+"""The formats that a grammar can enforce, as patterns. A format that is not here demands nothing and is reported.
+
+Departures from the sources, all towards admitting more: a host name's total length and the meaning of its ``xn--``
+labels, and the hour at which a leap second falls under an offset other than zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..regular import Pattern, parse_pattern
+
+# RFC 3339 section 5.6; appendix C for leap years.
+_YEAR_MONTH_DAY = (
+    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+)
+_FRACTION = r"(\.\d+)?"
+_OFFSET = r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)"
+_SHIFTED = r"[+-](([01]\d|2[0-3]):(0[1-9]|[1-5]\d)|(0[1-9]|1\d|2[0-3]):00)"
+_TIME = (
+    rf"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d{_FRACTION}{_OFFSET}"
+    rf"|([01]\d|2[0-3]):[0-5]\d:60{_FRACTION}{_SHIFTED}"
+    rf"|23:59:60{_FRACTION}([Zz]|[+-]00:00))"
+)
+# RFC 3339 appendix A.
+_CLOCK = r"T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)"
+_DURATION = rf"P(\d+W|(\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)({_CLOCK})?|{_CLOCK})"
+
+# RFC 3986 section 3.2.2.
+_BYTE = r"(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])"
+_IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
+_H16 = r"[0-9A-Fa-f]{1,4}"
+_LS32 = rf"({_H16}:{_H16}|{_IPV4})"
+_IPV6 = "(" + "|".join(
+    [rf"({_H16}:){{6}}{_LS32}", rf"::({_H16}:){{5}}{_LS32}"]
+    + [
+        rf"({_H16}(:{_H16}){{0,{before}}})?::({_H16}:){{{4 - before}}}{_LS32}"
+        for before in range(4)
+    ]
+    + [rf"({_H16}(:{_H16}){{0,4}})?::{_LS32}", rf"({_H16}(:{_H16}){{0,5}})?::{_H16}", rf"({_H16}(:{_H16}){{0,6}})?::"]
+) + ")"  # fmt: skip
+
+# RFC 1123 section 2.1; RFC 5321 section 4.1.2.
+_HOSTNAME = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
+_DOMAIN = r"[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(\.[A-Za-z0-9]+(-+[A-Za-z0-9]+)*)*"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_EMAIL = (
+    rf"({_ATOM}(\.{_ATOM})*|\"([ !#-\[\]-~]|\\[ -~])*\")"
+    rf"@({_DOMAIN}|\[({_IPV4}|IPv6:{_IPV6})\])"
+)
+
+
+def _uri(extra: str) -> tuple[str, str]:
+    """RFC 3986 appendix A: a URI and a relative reference, with ``extra`` among the unreserved characters."""
+    plain = rf"A-Za-z0-9._~{extra}-"
+    pct = r"%[0-9A-Fa-f]{2}"
+    pchar = rf"([{plain}!$&'()*+,;=:@]|{pct})"
+    host = rf"(\[({_IPV6}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]|([{plain}!$&'()*+,;=]|{pct})*)"
+    authority = rf"(([{plain}!$&'()*+,;=:]|{pct})*@)?{host}(:\d*)?"
+    rooted = rf"(//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?"
+    tail = rf"(\?([{plain}!$&'()*+,;=:@/?]|{pct})*)?(#([{plain}!$&'()*+,;=:@/?]|{pct})*)?"
+    absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:({rooted}|{pchar}+(/{pchar}*)*)?){tail}"
+    first = rf"([{plain}!$&'()*+,;=@]|{pct})+"
+    relative = rf"({rooted}|{first}(/{pchar}*)*)?){tail}"
+    return absolute, relative
+
+
+_URI, _RELATIVE = _uri("")
+_IRI, _RELATIVE_IRI = _uri(r"\u00A0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF\u{10000}-\u{EFFFD}")
+
+# RFC 6570 section 2.
+_VARNAME = r"([A-Za-z0-9_]|%[0-9A-Fa-f]{2})(\.?([A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*"
+_VARSPEC = rf"{_VARNAME}(\*|:[1-9]\d{{0,3}})?"
+_TEMPLATE = (
+    r"([!#$&(-;=?-\[\]_a-z~\u00A0-\uD7FF\uE000-\u{10FFFD}]|%[0-9A-Fa-f]{2}"
+    rf"|\{{[+#./;?&=,!@|]?{_VARSPEC}(,{_VARSPEC})*\}})*"
+)
+
+_SOURCES = {
+    "date": _YEAR_MONTH_DAY,
+    "time": _TIME,
+    "date-time": rf"{_YEAR_MONTH_DAY}[Tt]{_TIME}",
+    "duration": _DURATION,
+    "uuid": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "ipv4": _IPV4,
+    "ipv6": _IPV6,
+    "hostname": _HOSTNAME,
+    "email": _EMAIL,
+    "uri": _URI,
+    "uri-reference": f"({_URI}|{_RELATIVE})",
+    "iri": _IRI,
+    "iri-reference": f"({_IRI}|{_RELATIVE_IRI})",
+    "uri-template": _TEMPLATE,
+    "json-pointer": r"(/([^~/]|~[01])*)*",
+    "relative-json-pointer": r"(0|[1-9]\d*)(#|(/([^~/]|~[01])*)*)",
+}
+
+FORMATS: dict[str, Callable[[], Pattern]] = {
+    name: partial(parse_pattern, f"^(?:{source})$") for name, source in _SOURCES.items()
+}

@@ -1,0 +1,444 @@
+"""Objects: which keys may follow which, and what each one holds.
+
+Keys come in a fixed order: named ones as ``properties`` lists them, then required ones that no schema names, then all
+others. A union of objects is read as one: as long as its branches agree on what comes next, one reading is alive, and
+a key whose value is a literal (a union's tag) decides between branches together with its text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
+from ..regular import Automaton, TooLarge, from_pattern, from_words
+from .document import Site
+from .forms import Form, Goal, KeyMap, KeyRule, key_goal
+from .maker import Maker
+from .texts import automaton_body, one_key_char
+from .values import spell
+
+_BLOCK = 32
+"""Optional keys that are factored together. Factoring is quadratic in the keys, so a longer run is cut into blocks:
+each further block is one more live stack where a key begins, and the grammar stays linear."""
+
+_MOST_STATES = 400
+_SEPARATE, _OPEN = ', "', '"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    name: str
+    goal: Goal
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where one branch stands: the next key it may name, which of the keys that others depend on came, and how many."""
+
+    index: int = 0
+    seen: frozenset[str] = frozenset()
+    count: int = 0
+
+
+_Place: TypeAlias = tuple[int, _State]
+_Places: TypeAlias = frozenset[_Place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A key that may come next, its value (a goal, or one literal), and where it leads."""
+
+    name: str
+    value: Goal
+    literal: Branch | None
+    places: _Places
+
+
+class _Branch:
+    """One form's object."""
+
+    def __init__(self, form: Form, site: Site, maker: Maker) -> None:
+        self.site = site
+        self.maker = maker
+        maps = _closed(form, site, maker)
+        closed = Form()
+        closed.keys = maps
+        names = list(dict.fromkeys(name for keys in maps for name in keys.named))
+        names += [name for name in form.required if name not in names]
+        allowed = _name_filter(form, maker)
+        self.keys = [
+            _Key(name, key_goal(closed, name), name in form.required)
+            for name in names
+            if allowed is None or allowed.accepts(name)
+        ]
+        self.impossible = any(allowed is not None and not allowed.accepts(name) for name in form.required)
+        self.stops = _stops(self.keys)
+        self.least = form.min_keys
+        self.most = form.max_keys
+        self.dependents = [(key, needs) for key, needs, _ in form.dependents]
+        self.watched = {name for key, needs in self.dependents for name in (key, *needs)}
+        self.extras = _extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        self.counts = self.least > len([key for key in self.keys if key.required]) or self.most is not None
+        self.form = form
+
+    def ignore_counts(self) -> None:
+        """Widen: too many states to tell apart."""
+        if self.counts:
+            keyword = "maxProperties" if self.most is not None else "minProperties"
+            self.maker.report(self.site, keyword, "too many combinations of keys to count")
+        for _, _, site in self.form.dependents:
+            self.maker.report(site, "dependentRequired", "too many combinations of keys to tell apart")
+        self.counts, self.least, self.most = False, 0, None
+        self.dependents, self.watched = [], set()
+
+    def may_close(self, state: _State) -> bool:
+        if self.stops[state.index] is not None or (self.counts and state.count < self.least):
+            return False
+        return all(key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents)
+
+    def has_room(self, state: _State) -> bool:
+        return not self.counts or self.most is None or state.count < self.most
+
+    def reach(self, state: _State) -> range:
+        """The named keys that may come next: up to the first one that must come."""
+        stop = self.stops[state.index]
+        return range(state.index, len(self.keys) if stop is None else stop + 1)
+
+    def after(self, state: _State, index: int) -> _State:
+        """The state behind the named key of this index; behind an unnamed one if there is none."""
+        seen = state.seen
+        if index < len(self.keys) and self.keys[index].name in self.watched:
+            seen = seen | {self.keys[index].name}
+        count = state.count
+        if self.counts:
+            count = min(count + 1, max(self.least, self.most or 0))
+        return _State(min(index + 1, len(self.keys)), seen, count)
+
+
+def _stops(keys: list[_Key]) -> list[int | None]:
+    """For each index, that of the next required key at or behind it."""
+    stops: list[int | None] = [None]
+    for index in range(len(keys) - 1, -1, -1):
+        stops.append(index if keys[index].required else stops[-1])
+    return stops[::-1]
+
+
+def _closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
+    """The form's key maps; closed, where a turn closes what names properties and does not say otherwise."""
+    if maker.open_objects or not any(keys.closes for keys in form.keys):
+        return form.keys
+    if any(keys.others is not None and keys.closes for keys in form.keys):
+        return form.keys
+    anything = Site(True, site, ())
+    named = {name: anything for keys in form.keys for name in keys.named}
+    named.update((name, anything) for name in form.required)
+    patterns = tuple(KeyRule(rule.pattern, anything) for keys in form.keys for rule in keys.patterns)
+    return (*form.keys, KeyMap(site, named, patterns, Site(False, site, ()), closes=False))
+
+
+def _name_filter(form: Form, maker: Maker) -> Automaton | None:
+    """The keys that ``propertyNames`` admits, or None for all."""
+    allowed: Automaton | None = None
+    for site in form.names:
+        one = _names(site, maker)
+        if one is None:
+            continue
+        try:
+            allowed = one if allowed is None else allowed.intersect(one)
+        except TooLarge:
+            maker.report(site, "propertyNames", "the names' automaton is too large")
+    return allowed
+
+
+def _names(site: Site, maker: Maker) -> Automaton | None:
+    found: Automaton | None = None
+    for form in maker.alternatives((site,)):
+        one: Automaton | None = None
+        try:
+            if form.literals is not None:
+                one = from_words(value for value, _ in form.literals.values() if isinstance(value, str))
+            for rule in form.texts:
+                other = from_pattern(rule.pattern)
+                other = other.complement() if rule.negated else other
+                one = other if one is None else one.intersect(other)
+            if form.min_length or form.max_length is not None:
+                one = (from_words([]).complement() if one is None else one).limit(form.min_length, form.max_length)
+            if words := [value for value, _ in form.excluded if isinstance(value, str)]:
+                other = from_words(words).complement()
+                one = other if one is None else one.intersect(other)
+            if one is None:
+                return None
+            found = one if found is None else found.union(one)
+        except TooLarge:
+            maker.report(site, "propertyNames", "the names' automaton is too large")
+            return None
+    return from_words([]) if found is None else found
+
+
+def _extras(
+    maps: tuple[KeyMap, ...], names: list[str], allowed: Automaton | None, site: Site, maker: Maker
+) -> list[tuple[Expr, Goal]]:
+    """The keys that no schema names, by class: a key's text behind the opening quote, and its value's goal."""
+    others = dict.fromkeys(keys.others for keys in maps if keys.others is not None and not keys.patterns)
+    if any(other.schema is False for other in others):
+        return []
+    rules = [rule for keys in maps for rule in keys.patterns]
+    if not rules and allowed is None:
+        return [(_unnamed(names, maker), tuple(others))]
+    try:
+        base = from_words(names).complement()
+        if allowed is not None:
+            base = base.intersect(allowed)
+        classes = [(base, frozenset[KeyRule]())]
+        distinct = dict.fromkeys(rule.pattern for rule in rules)
+        for pattern in distinct:
+            if pattern is None:
+                continue
+            here = from_pattern(pattern)
+            away = here.complement()
+            matching = frozenset(rule for rule in rules if rule.pattern == pattern)
+            cut = [(part.intersect(here), matched | matching) for part, matched in classes]
+            cut += [(part.intersect(away), matched) for part, matched in classes]
+            classes = [(part, matched) for part, matched in cut if part.edges]
+        found: list[tuple[Expr, Goal]] = []
+        for part, matched in classes:
+            goal = _class_goal(maps, matched)
+            if not any(one.schema is False for one in goal):
+                found.append((automaton_body(part, 0, None, maker, chars=one_key_char), goal))
+    except TooLarge:
+        maker.report(site, "patternProperties", "the keys' automaton is too large")
+        return [(_unnamed(names, maker), ())]
+    return found
+
+
+def _class_goal(maps: tuple[KeyMap, ...], matched: frozenset[KeyRule]) -> Goal:
+    goal: dict[Site, None] = {}
+    for keys in maps:
+        hits = [rule for rule in keys.patterns if rule in matched]
+        goal.update((rule.site, None) for rule in hits)
+        if not hits and keys.others is not None and all(rule.pattern is not None for rule in keys.patterns):
+            goal[keys.others] = None
+    return tuple(goal)
+
+
+def _unnamed(names: list[str], maker: Maker) -> Expr:
+    """Any key but these, behind its opening quote: wherever it leaves the names' common path, it is free."""
+    if not names:
+        return Ref("key-rest")
+    if any(json.dumps(name, ensure_ascii=False) != f'"{name}"' for name in names):
+        return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
+    tree: dict[str, dict] = {}  # type: ignore[type-arg]
+    for name in names:
+        node = tree
+        for char in name:
+            node = node.setdefault(char, {})
+        node[""] = {}
+    return _leaving(tree, maker, 0)
+
+
+def _leaving(node: dict, maker: Maker, depth: int) -> Expr:  # type: ignore[type-arg]
+    points = sorted({0x22, 0x5C, *(ord(char) for char in node if char)})
+    away = seq(Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True), Ref("key-rest"))
+    ends: Expr = seq(Lit("\\"), Ref("key-escape"), Ref("key-rest")) if "" in node else Ref("key-stop")
+    on = [seq(Lit(char), _leaving(child, maker, depth + 1)) for char, child in node.items() if char]
+    expr = Alt((away, ends, *on))
+    return maker.define(expr) if depth % 16 == 15 else expr
+
+
+def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
+    """The objects that any of the forms admits."""
+    branches = [branch for branch in (_Branch(form, site, maker) for form in forms) if not branch.impossible]
+    if not branches:
+        return NEVER
+    if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
+        return _map(branches[0], maker)
+    machine = _Machine(branches, maker)
+    if not machine.fits():
+        for branch in branches:
+            branch.ignore_counts()
+        machine = _Machine(branches, maker)
+        if not machine.fits():
+            return alt(_Machine([branch], maker).write() for branch in branches)
+    return machine.write()
+
+
+def _map(branch: _Branch, maker: Maker) -> Expr:
+    """An object of unnamed keys only."""
+    low, high = branch.least, branch.most
+    if high is not None and low > high:
+        return NEVER
+    if high == 0 or not branch.extras:
+        return Lit("{}") if low == 0 else NEVER
+    for bound, keyword in ((low, "minProperties"), ((high or 0) - low, "maxProperties")):
+        if bound > LONGEST:
+            maker.report(branch.site, keyword, f"no more than {LONGEST} keys are counted")
+            low, high = min(low, LONGEST), None
+    pair = maker.define(alt(seq(Lit('"'), key, Lit(": "), maker.value(goal)) for key, goal in branch.extras))
+    following = maker.define(seq(Lit(", "), pair))
+    most = None if high is None else high - 1
+    some = seq(pair, repeat(following, max(0, low - 1), most, maker.define), Lit("}"))
+    return seq(Lit("{"), some if low else Alt((Lit("}"), some)))
+
+
+class _Machine:
+    """Reads the branches side by side, from key to key."""
+
+    def __init__(self, branches: list[_Branch], maker: Maker) -> None:
+        self.branches = branches
+        self.maker = maker
+        self.refs: dict[_Places, Ref] = {}
+        self.blocks: dict[tuple[int, int, _State], Ref] = {}
+        self.tails: dict[_Edge, Ref] = {}
+        self.extra_rules: dict[_Place, Expr] = {}
+        self.todo: list[_Places] = []
+        self.cuts = _cuts({key.name for branch in branches for key in branch.keys})
+        self.start: _Places = frozenset((number, _State()) for number in range(len(branches)))
+
+    def fits(self) -> bool:
+        """Whether the states are few enough to write down."""
+        if not any(branch.counts or branch.dependents for branch in self.branches) and len(self.branches) == 1:
+            return True
+        seen = {self.start}
+        todo = [self.start]
+        while todo:
+            for edge in self.edges(todo.pop()):
+                if edge.places not in seen:
+                    if len(seen) >= _MOST_STATES:
+                        return False
+                    seen.add(edge.places)
+                    todo.append(edge.places)
+        return True
+
+    def write(self) -> Expr:
+        body = seq(Lit("{"), self.body(self.start, _OPEN))
+        while self.todo:
+            places = self.todo.pop()
+            self.maker.put(self.refs[places], self.body(places, _SEPARATE))
+        return body
+
+    def next(self, places: _Places) -> Ref:
+        """The rule of what follows a key's value."""
+        if places not in self.refs:
+            self.refs[places] = self.maker.reserve()
+            self.todo.append(places)
+        return self.refs[places]
+
+    def body(self, places: _Places, lead: str) -> Expr:
+        options: list[Expr] = []
+        if any(self.branches[number].may_close(state) for number, state in places):
+            options.append(Lit("}"))
+        keys = self.keys(places)
+        if keys != NEVER:
+            options.append(seq(Lit(lead), keys))
+        return alt(options)
+
+    def keys(self, places: _Places) -> Expr:
+        """What may stand behind a key's opening quote."""
+        options: list[Expr] = []
+        if len(places) == 1:
+            ((number, state),) = places
+            reach = self.branches[number].reach(state)
+            near = range(reach.start, min(reach.stop, (reach.start // _BLOCK + 1) * _BLOCK))
+            options.append(self.factored(self.edges(places, near)))
+            options.extend(self.block(number, start, state) for start in range(near.stop, reach.stop, _BLOCK))
+        else:
+            options.append(self.factored(self.edges(places)))
+        for number, state in sorted(places, key=lambda place: (place[0], place[1].index)):
+            branch = self.branches[number]
+            if branch.extras and branch.stops[state.index] is None and branch.has_room(state):
+                options.append(self.extra(number, state))
+        return alt(option for option in options if option != NEVER)
+
+    def block(self, number: int, start: int, state: _State) -> Ref:
+        """The keys of a later block, all of them reachable whatever came before."""
+        at = (number, start, _State(0, state.seen, state.count))
+        if at not in self.blocks:
+            self.blocks[at] = self.maker.reserve()
+            places = frozenset([(number, state)])
+            stop = min(self.branches[number].reach(state).stop, start + _BLOCK)
+            self.maker.put(self.blocks[at], self.factored(self.edges(places, range(start, stop))))
+        return self.blocks[at]
+
+    def extra(self, number: int, state: _State) -> Expr:
+        branch = self.branches[number]
+        after = branch.after(_State(len(branch.keys), state.seen, state.count), len(branch.keys))
+        at = (number, after)
+        if at not in self.extra_rules:
+            follow = self.next(frozenset([at]))
+            pairs = [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
+            self.extra_rules[at] = self.maker.define(alt(pairs))
+        return self.extra_rules[at]
+
+    def edges(self, places: _Places, within: range | None = None) -> list[_Edge]:
+        """The named keys that may come next, with their values and where they lead.
+
+        Branches that hold the key to the same value go on together. If they differ, and all values are literals, each
+        literal goes on with the branches that admit it.
+        """
+        by_name: dict[str, list[tuple[Goal, _Place]]] = {}
+        for number, state in sorted(places, key=lambda place: (place[0], place[1].index)):
+            branch = self.branches[number]
+            if not branch.has_room(state):
+                continue
+            for index in branch.reach(state):
+                if within is None or index in within:
+                    key = branch.keys[index]
+                    by_name.setdefault(key.name, []).append((key.goal, (number, branch.after(state, index))))
+        found: list[_Edge] = []
+        for name, entries in by_name.items():
+            by_goal: dict[Goal, list[_Place]] = {}
+            for goal, place in entries:
+                by_goal.setdefault(goal, []).append(place)
+            literals = self.literals(by_goal) if len(by_goal) > 1 else None
+            if literals is None:
+                found.extend(_Edge(name, goal, None, frozenset(after)) for goal, after in by_goal.items())
+            else:
+                found.extend(_Edge(name, (), text, frozenset(after)) for text, after in literals.items())
+        return found
+
+    def literals(self, by_goal: dict[Goal, list[_Place]]) -> dict[Branch, list[_Place]] | None:
+        """Each literal with the places that it leads to; None if some value is no literal."""
+        found: dict[Branch, list[_Place]] = {}
+        for goal, after in by_goal.items():
+            values = self.maker.literals(goal)
+            if values is None:
+                return None
+            for value in values:
+                found.setdefault(spell(value), []).extend(after)
+        return found
+
+    def factored(self, edges: list[_Edge]) -> Expr:
+        branches: list[Branch] = []
+        for edge in edges:
+            text = json.dumps(edge.name, ensure_ascii=False)[1:] + ": "
+            if edge.literal is not None:
+                opening, rest = edge.literal
+                branches.append((text + opening, seq(rest, self.next(edge.places))))
+                continue
+            held = self.maker.value(edge.value, edge.name)
+            if len(edges) == 1:
+                branches.append((text, seq(held, self.next(edge.places))))
+                continue
+            cut = self.cuts[edge.name]
+            if edge not in self.tails:
+                self.tails[edge] = self.maker.define(seq(Lit(text[cut:]), held, self.next(edge.places)))
+            branches.append((text[:cut], self.tails[edge]))
+        return factor(branches, self.maker.define) if branches else NEVER
+
+
+def _cuts(names: set[str]) -> dict[str, int]:
+    """For each key, how many characters of its JSON text tell it from all the others."""
+    texts = sorted((json.dumps(name, ensure_ascii=False)[1:], name) for name in names)
+    cuts: dict[str, int] = {}
+    for index, (text, name) in enumerate(texts):
+        shared = 0
+        for other in (texts[index - 1][0] if index else "", texts[index + 1][0] if index + 1 < len(texts) else ""):
+            length = 0
+            while length < min(len(text), len(other)) and text[length] == other[length]:
+                length += 1
+            shared = max(shared, length)
+        cuts[name] = shared + 1
+    return cuts

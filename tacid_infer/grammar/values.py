@@ -1,0 +1,117 @@
+"""JSON values: their types, equality as JSON Schema defines it, and how a literal is spelled in a reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from ..gbnf import EMPTY, Alt, Branch, Expr, Lit, seq
+
+NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << bit for bit in range(7))
+"""One bit a type. A number is an integer (1.0 is one, as of draft 6) or has a fraction."""
+NUMBER = INTEGER | FRACTION
+ALL_TYPES = (1 << 7) - 1
+TYPE_NAMES = {
+    "null": NULL,
+    "boolean": BOOLEAN,
+    "integer": INTEGER,
+    "number": NUMBER,
+    "string": STRING,
+    "array": ARRAY,
+    "object": OBJECT,
+}
+
+
+def type_of(value: Any) -> int:
+    """The type bit of a parsed JSON value."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int():
+            return INTEGER
+        case float():
+            return INTEGER if value.is_integer() else FRACTION
+        case str():
+            return STRING
+        case Mapping():
+            return OBJECT
+    return ARRAY
+
+
+def identity(value: Any) -> Hashable:
+    """Equal for values that JSON Schema calls equal, different for all others (core, section 4.2.2)."""
+    match value:
+        case bool() | None:
+            return (type(value), value)
+        case int() | float():
+            return ("number", decimal(value))
+        case str():
+            return value
+        case Mapping():
+            return ("object", frozenset((key, identity(item)) for key, item in value.items()))
+    return ("array", tuple(identity(item) for item in value))
+
+
+def decimal(value: float) -> Decimal:
+    """The number as written: a float's shortest spelling, not its binary expansion."""
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def is_writable(value: Any) -> bool:
+    """Whether a reply in UTF-8 can hold the value: no infinity, no half of a surrogate pair."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+def spell(value: Any) -> Branch:
+    """The value's spellings in a reply: its opening text, and what follows.
+
+    Spacing is that of the wire format. A whole number may carry ``.0``; everything else has one spelling.
+    """
+    items = _pieces(value)
+    text = ""
+    while items and isinstance(items[0], str):
+        text += items.pop(0)  # type: ignore[operator]
+    return text, seq(*(Lit(item) if isinstance(item, str) else item for item in items)) if items else EMPTY
+
+
+def _pieces(value: Any) -> list[str | Expr]:
+    match value:
+        case None | bool() | str():
+            return [json.dumps(value, ensure_ascii=False)]
+        case int() | float():
+            return _number(value)
+        case Mapping():
+            parts: list[str | Expr] = ["{"]
+            for number, (key, item) in enumerate(value.items()):
+                parts.append(f"{', ' if number else ''}{json.dumps(key, ensure_ascii=False)}: ")
+                parts.extend(_pieces(item))
+            return [*parts, "}"]
+    parts = ["["]
+    for number, item in enumerate(value):
+        if number:
+            parts.append(", ")
+        parts.extend(_pieces(item))
+    return [*parts, "]"]
+
+
+def _number(value: float) -> list[str | Expr]:
+    if isinstance(value, float) and not value.is_integer():
+        return [json.dumps(value)]
+    if value == 0:
+        return [Alt((Lit("0"), Lit("-0"), Lit("0.0"), Lit("-0.0")))]
+    if isinstance(value, float) and abs(value) >= 1e16:
+        return [Alt((Lit(str(int(value))), Lit(f"{int(value)}.0"), Lit(repr(value))))]
+    return [str(int(value)), Alt((EMPTY, Lit(".0")))]
+
+
+def short(text: str) -> str:
+    """The text, quoted, and cut to what a message can carry."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")

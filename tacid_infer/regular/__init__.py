@@ -1,0 +1,31 @@
+"""Regular languages over Unicode text: character sets, ECMA-262 patterns, deterministic automata.
+
+Knows nothing of JSON or of grammars.
+"""
+
+from .automaton import NOTHING, Automaton, TooLarge, from_pattern, from_words
+from .charset import ANY, CharSet, complement, difference, intersection, union
+from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set, UnsupportedPattern, parse_pattern
+
+__all__ = [
+    "ANY",
+    "NOTHING",
+    "Automaton",
+    "Cat",
+    "CharSet",
+    "Edge",
+    "Node",
+    "Or",
+    "Pattern",
+    "Repeat",
+    "Set",
+    "TooLarge",
+    "UnsupportedPattern",
+    "complement",
+    "difference",
+    "from_pattern",
+    "from_words",
+    "intersection",
+    "parse_pattern",
+    "union",
+]
