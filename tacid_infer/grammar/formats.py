@@ -54,7 +54,7 @@ _EMAIL = (
 
 def _uri(extra: str) -> tuple[str, str]:
     """RFC 3986 appendix A: a URI and a relative reference, with ``extra`` among the unreserved characters."""
-    plain = rf"A-Za-z0-9._~{extra}-"
+    plain = rf"A-Za-z0-9._~{extra}\-"
     pct = r"%[0-9A-Fa-f]{2}"
     pchar = rf"([{plain}!$&'()*+,;=:@]|{pct})"
     host = rf"(\[({_IPV6}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]|([{plain}!$&'()*+,;=]|{pct})*)"

@@ -1,8 +1,9 @@
 """Objects: which keys may follow which, and what each one holds.
 
-Keys come in a fixed order: named ones as ``properties`` lists them, then required ones that no schema names, then all
-others. A union of objects is read as one: as long as its branches agree on what comes next, one reading is alive, and
-a key whose value is a literal (a union's tag) decides between branches together with its text.
+Keys come in a fixed order: named ones as ``properties`` lists them (a schema's own before those of ``$ref``, ``allOf``,
+``anyOf`` and ``oneOf``; in a union, each where a branch first names it), then required ones that no schema names, then
+all others. A union of objects is read as one: as long as its branches agree on what comes next, one reading is alive,
+and a key whose value is a literal (a union's tag) decides between branches together with its text.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ class _Edge:
 class _Branch:
     """One form's object."""
 
-    def __init__(self, form: Form, site: Site, maker: Maker) -> None:
+    def __init__(self, form: Form, order: list[str], site: Site, maker: Maker) -> None:
         self.site = site
         self.maker = maker
         maps = _closed(form, site, maker)
         closed = Form()
         closed.keys = maps
-        names = list(dict.fromkeys(name for keys in maps for name in keys.named))
-        names += [name for name in form.required if name not in names]
+        mine = _named(form)
+        names = [name for name in order if name in mine]
         allowed = _name_filter(form, maker)
         self.keys = [
             _Key(name, key_goal(closed, name), name in form.required)
@@ -118,6 +119,14 @@ class _Branch:
         return _State(min(index + 1, len(self.keys)), seen, count)
 
 
+def _named(form: Form) -> dict[str, None]:
+    """The keys that a form names: first its properties, then what it only requires, or makes others depend on."""
+    found = dict.fromkeys(name for keys in form.keys for name in keys.named)
+    found.update(dict.fromkeys(form.required))
+    found.update(dict.fromkeys(name for key, needs, _ in form.dependents for name in (key, *needs)))
+    return found
+
+
 def _stops(keys: list[_Key]) -> list[int | None]:
     """For each index, that of the next required key at or behind it."""
     stops: list[int | None] = [None]
@@ -134,7 +143,7 @@ def _closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
         return form.keys
     anything = Site(True, site, ())
     named = {name: anything for keys in form.keys for name in keys.named}
-    named.update((name, anything) for name in form.required)
+    named.update((name, anything) for name in form.required)  # Naming what it requires would leave no instance.
     patterns = tuple(KeyRule(rule.pattern, anything) for keys in form.keys for rule in keys.patterns)
     return (*form.keys, KeyMap(site, named, patterns, Site(False, site, ()), closes=False))
 
@@ -250,7 +259,12 @@ def _leaving(node: dict, maker: Maker, depth: int) -> Expr:  # type: ignore[type
 
 def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     """The objects that any of the forms admits."""
-    branches = [branch for branch in (_Branch(form, site, maker) for form in forms) if not branch.impossible]
+    order = list(
+        {name: None for form in forms for keys in form.keys for name in keys.named}
+        | {name: None for form in forms for name in _named(form)}
+    )
+    branches = [_Branch(form, order, site, maker) for form in forms]
+    branches = [branch for branch in branches if not branch.impossible]
     if not branches:
         return NEVER
     if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
