@@ -1,14 +1,18 @@
 """Objects: which keys may follow which, and what each one holds.
 
 Keys come in a fixed order: named ones as ``properties`` lists them (a schema's own before those of ``$ref``, ``allOf``,
-``anyOf`` and ``oneOf``; in a union, each where a branch first names it), then required ones that no schema names, then
-all others. A union of objects is read as one: as long as its branches agree on what comes next, one reading is alive,
-and a key whose value is a literal (a union's tag) decides between branches together with its text.
+``anyOf`` and ``oneOf``), then required ones that no schema names, then all others. A union of objects is read as one:
+as long as its branches agree on what comes next, one reading is alive, and a key whose value is a literal (a union's
+tag) decides between branches together with its text.
+
+With ``open_objects``, where the text comes from elsewhere, keys come in any order: exactly so for few keys; for many,
+once the required ones have come in order, any named key may follow, and one that is repeated is not noticed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -25,6 +29,9 @@ _BLOCK = 32
 each further block is one more live stack where a key begins, and the grammar stays linear."""
 
 _MOST_STATES = 400
+_ANY_ORDER = 3
+"""Up to so many named keys are read in any order, where any order is wanted: each set of them is a state."""
+
 _SEPARATE, _OPEN = ', "', '"'
 
 
@@ -61,14 +68,13 @@ class _Edge:
 class _Branch:
     """One form's object."""
 
-    def __init__(self, form: Form, order: list[str], site: Site, maker: Maker) -> None:
+    def __init__(self, form: Form, site: Site, maker: Maker) -> None:
         self.site = site
         self.maker = maker
         maps = _closed(form, site, maker)
         closed = Form()
         closed.keys = maps
-        mine = _named(form)
-        names = [name for name in order if name in mine]
+        names = list(_named(form))
         allowed = _name_filter(form, maker)
         self.keys = [
             _Key(name, key_goal(closed, name), name in form.required)
@@ -82,6 +88,11 @@ class _Branch:
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
         self.watched = {name for key, needs in self.dependents for name in (key, *needs)}
         self.extras = _extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        self.in_any_order = maker.open_objects and len(self.keys) <= _ANY_ORDER
+        if self.in_any_order:
+            self.watched.update(key.name for key in self.keys)
+        self.required = frozenset(key.name for key in self.keys if key.required)
+        self.takes_late = maker.open_objects and not self.in_any_order and not self.dependents
         self.counts = self.least > len([key for key in self.keys if key.required]) or self.most is not None
         self.form = form
 
@@ -93,18 +104,25 @@ class _Branch:
         for _, _, site in self.form.dependents:
             self.maker.report(site, "dependentRequired", "too many combinations of keys to tell apart")
         self.counts, self.least, self.most = False, 0, None
-        self.dependents, self.watched = [], set()
+        self.dependents = []
+        self.watched = {key.name for key in self.keys} if self.in_any_order else set()
 
     def may_close(self, state: _State) -> bool:
-        if self.stops[state.index] is not None or (self.counts and state.count < self.least):
+        if not self.is_complete(state) or (self.counts and state.count < self.least):
             return False
         return all(key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents)
+
+    def is_complete(self, state: _State) -> bool:
+        """Whether every required key has come."""
+        return self.required <= state.seen if self.in_any_order else self.stops[state.index] is None
 
     def has_room(self, state: _State) -> bool:
         return not self.counts or self.most is None or state.count < self.most
 
-    def reach(self, state: _State) -> range:
+    def reach(self, state: _State) -> Sequence[int]:
         """The named keys that may come next: up to the first one that must come."""
+        if self.in_any_order:
+            return [index for index, key in enumerate(self.keys) if key.name not in state.seen]
         stop = self.stops[state.index]
         return range(state.index, len(self.keys) if stop is None else stop + 1)
 
@@ -116,7 +134,7 @@ class _Branch:
         count = state.count
         if self.counts:
             count = min(count + 1, max(self.least, self.most or 0))
-        return _State(min(index + 1, len(self.keys)), seen, count)
+        return _State(0 if self.in_any_order else min(index + 1, len(self.keys)), seen, count)
 
 
 def _named(form: Form) -> dict[str, None]:
@@ -259,11 +277,7 @@ def _leaving(node: dict, maker: Maker, depth: int) -> Expr:  # type: ignore[type
 
 def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     """The objects that any of the forms admits."""
-    order = list(
-        {name: None for form in forms for keys in form.keys for name in keys.named}
-        | {name: None for form in forms for name in _named(form)}
-    )
-    branches = [_Branch(form, order, site, maker) for form in forms]
+    branches = [_Branch(form, site, maker) for form in forms]
     branches = [branch for branch in branches if not branch.impossible]
     if not branches:
         return NEVER
@@ -304,7 +318,7 @@ class _Machine:
         self.branches = branches
         self.maker = maker
         self.refs: dict[_Places, Ref] = {}
-        self.blocks: dict[tuple[int, int, _State], Ref] = {}
+        self.blocks: dict[tuple[int, int, int, _State], Ref] = {}
         self.tails: dict[_Edge, Ref] = {}
         self.extra_rules: dict[_Place, Expr] = {}
         self.todo: list[_Places] = []
@@ -355,25 +369,22 @@ class _Machine:
         if len(places) == 1:
             ((number, state),) = places
             reach = self.branches[number].reach(state)
-            near = range(reach.start, min(reach.stop, (reach.start // _BLOCK + 1) * _BLOCK))
-            options.append(self.factored(self.edges(places, near)))
-            options.extend(self.block(number, start, state) for start in range(near.stop, reach.stop, _BLOCK))
+            options.append(self.factored(self.edges(places, reach[:_BLOCK])))
+            for start in range(_BLOCK, len(reach), _BLOCK):
+                options.append(self.block(number, reach[start : start + _BLOCK], state))
         else:
             options.append(self.factored(self.edges(places)))
         for number, state in sorted(places, key=lambda place: (place[0], place[1].index)):
             branch = self.branches[number]
-            if branch.extras and branch.stops[state.index] is None and branch.has_room(state):
+            if branch.is_complete(state) and branch.has_room(state):
                 options.append(self.extra(number, state))
         return alt(option for option in options if option != NEVER)
 
-    def block(self, number: int, start: int, state: _State) -> Ref:
+    def block(self, number: int, within: Sequence[int], state: _State) -> Expr:
         """The keys of a later block, all of them reachable whatever came before."""
-        at = (number, start, _State(0, state.seen, state.count))
+        at = (number, within[0], within[-1], _State(0, state.seen, state.count))
         if at not in self.blocks:
-            self.blocks[at] = self.maker.reserve()
-            places = frozenset([(number, state)])
-            stop = min(self.branches[number].reach(state).stop, start + _BLOCK)
-            self.maker.put(self.blocks[at], self.factored(self.edges(places, range(start, stop))))
+            self.blocks[at] = self.maker.define(self.factored(self.edges(frozenset([(number, state)]), within)))
         return self.blocks[at]
 
     def extra(self, number: int, state: _State) -> Expr:
@@ -382,11 +393,15 @@ class _Machine:
         at = (number, after)
         if at not in self.extra_rules:
             follow = self.next(frozenset([at]))
-            pairs = [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
-            self.extra_rules[at] = self.maker.define(alt(pairs))
+            options = [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
+            if branch.takes_late:
+                places = frozenset([at])
+                late = [_Edge(key.name, key.goal, None, places) for key in branch.keys]
+                options.append(self.factored(late))
+            self.extra_rules[at] = self.maker.define(alt(options)) if options else NEVER
         return self.extra_rules[at]
 
-    def edges(self, places: _Places, within: range | None = None) -> list[_Edge]:
+    def edges(self, places: _Places, within: Sequence[int] | None = None) -> list[_Edge]:
         """The named keys that may come next, with their values and where they lead.
 
         Branches that hold the key to the same value go on together. If they differ, and all values are literals, each
