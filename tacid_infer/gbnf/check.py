@@ -6,7 +6,8 @@ leave it stuck: an undefined reference, a rule that the root does not reach, lef
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 
@@ -15,20 +16,83 @@ class GrammarError(Exception):
     """A grammar that is not sound: a fault of the compiler, never of its input."""
 
 
-def prune(rules: Mapping[str, Expr], known: Container[str] = ()) -> Rules:
-    """The rules without the alternatives that can never be completed, and without the rules that have none left.
+@dataclass(slots=True)
+class Facts:
+    """What one walk over a rule's body learns.
 
-    Args:
-        rules: may refer to each other and to ``known`` names.
-        known: names defined elsewhere, each of which has a finite text.
+    Attributes:
+        mentions: the rules that it refers to, in order.
+        leftmost: those that can stand at the very beginning, taking every reference for one that is not empty.
+        nullable: whether it admits the empty text by itself.
+        hollow: whether some alternative in it is NEVER.
     """
-    doomed = _unproductive(rules, known)
-    if not doomed:
-        return dict(rules)
-    return {name: _without(body, doomed) for name, body in rules.items() if name not in doomed}
+
+    mentions: dict[str, None] = field(default_factory=dict)
+    leftmost: list[str] = field(default_factory=list)
+    nullable: bool = False
+    hollow: bool = False
 
 
-def _unproductive(rules: Mapping[str, Expr], known: Container[str]) -> set[str]:
+def study(body: Expr) -> Facts:
+    """One walk over a rule's body."""
+    facts = Facts()
+    facts.nullable = _walk(body, facts, True)
+    return facts
+
+
+def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
+    """Whether the expression may be empty; ``first``: nothing needs to stand before it."""
+    kind = type(expr)
+    if kind is Lit:
+        return not expr.text  # type: ignore[union-attr]
+    if kind is Ref:
+        facts.mentions[expr.name] = None  # type: ignore[union-attr]
+        if first:
+            facts.leftmost.append(expr.name)  # type: ignore[union-attr]
+        return False
+    if kind is Chars:
+        return False
+    if kind is Seq:
+        empty = True
+        for item in expr.items:  # type: ignore[union-attr]
+            if not _walk(item, facts, first and empty):
+                empty = False
+        return empty
+    if kind is Alt:
+        empty = False
+        if not expr.options:  # type: ignore[union-attr]
+            facts.hollow = True
+        for option in expr.options:  # type: ignore[union-attr]
+            if _walk(option, facts, first):
+                empty = True
+        return empty
+    return _walk(expr.item, facts, first) or expr.low == 0  # type: ignore[union-attr]
+
+
+def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
+    """The rules that the roots reach, without the alternatives that can never be completed.
+
+    A rule that has no alternative left is dropped, the roots' own included. The rules may refer to rules defined
+    elsewhere, each of which has a finite text.
+    """
+    facts = {name: study(body) for name, body in rules.items()}
+    doomed = _unproductive(rules)
+    kept: Rules = {}
+    todo = [name for name in roots if name in rules and name not in doomed]
+    while todo:
+        name = todo.pop()
+        if name in kept:
+            continue
+        kept[name] = rules[name]
+        mentions = facts[name].mentions
+        if facts[name].hollow or not doomed.isdisjoint(mentions):
+            kept[name] = _without(rules[name], doomed)
+            mentions = study(kept[name]).mentions
+        todo.extend(other for other in mentions if other in rules and other not in kept)
+    return kept
+
+
+def _unproductive(rules: Mapping[str, Expr]) -> set[str]:
     """Least fixpoint from below: a rule is productive once some alternative needs only productive rules."""
     waiting: dict[str, list[str]] = {}
     productive: set[str] = set()
@@ -37,184 +101,138 @@ def _unproductive(rules: Mapping[str, Expr], known: Container[str]) -> set[str]:
         name = todo.pop()
         if name in productive:
             continue
-        blocker = _blocker(rules[name], productive, rules)
-        if blocker is None:
+        blockers = _blockers(rules[name], productive, rules)
+        if blockers is None:
             productive.add(name)
             todo.extend(waiting.pop(name, ()))
-        elif blocker:
-            for other in blocker:
+        else:
+            for other in blockers:
                 waiting.setdefault(other, []).append(name)
     return {name for name in rules if name not in productive}
 
 
-def _blocker(expr: Expr, productive: set[str], rules: Mapping[str, Expr]) -> list[str] | None:
+def _blockers(expr: Expr, productive: set[str], rules: Container[str]) -> list[str] | None:
     """None if the expression has a finite text by what is known; else the rules that it waits for (maybe none)."""
     kind = type(expr)
     if kind is Ref:
         name = expr.name  # type: ignore[union-attr]
         return None if name in productive or name not in rules else [name]
     if kind is Seq:
-        waits: list[str] = []
-        stuck = False
         for item in expr.items:  # type: ignore[union-attr]
-            blocker = _blocker(item, productive, rules)
-            if blocker is not None:
-                stuck = True
-                waits.extend(blocker)
-        return waits if stuck else None
+            blockers = _blockers(item, productive, rules)
+            if blockers is not None:
+                return blockers
+        return None
     if kind is Alt:
-        waits = []
+        waits: list[str] = []
         for option in expr.options:  # type: ignore[union-attr]
-            blocker = _blocker(option, productive, rules)
-            if blocker is None:
+            blockers = _blockers(option, productive, rules)
+            if blockers is None:
                 return None
-            waits.extend(blocker)
+            waits.extend(blockers)
         return waits
     if kind is Rep and expr.low > 0:  # type: ignore[union-attr]
-        return _blocker(expr.item, productive, rules)  # type: ignore[union-attr]
+        return _blockers(expr.item, productive, rules)  # type: ignore[union-attr]
     return None
 
 
 def _without(expr: Expr, doomed: set[str]) -> Expr:
-    kind = type(expr)
-    if kind is Ref:
-        return NEVER if expr.name in doomed else expr  # type: ignore[union-attr]
-    if kind is Seq:
-        items = [_without(item, doomed) for item in expr.items]  # type: ignore[union-attr]
-        return NEVER if NEVER in items else seq(*items)
-    if kind is Alt:
-        options = (_without(option, doomed) for option in expr.options)  # type: ignore[union-attr]
-        return alt(option for option in options if option != NEVER)
-    if kind is Rep:
-        item = _without(expr.item, doomed)  # type: ignore[union-attr]
-        if item == NEVER:
-            return EMPTY if expr.low == 0 else NEVER  # type: ignore[union-attr]
-        return Rep(item, expr.low, expr.high)  # type: ignore[union-attr]
+    match expr:
+        case Ref(name):
+            return NEVER if name in doomed else expr
+        case Seq(items):
+            return seq(*(_without(item, doomed) for item in items))
+        case Alt(options):
+            left = (_without(option, doomed) for option in options)
+            return alt(option for option in left if option != NEVER)
+        case Rep(item, low, high):
+            item = _without(item, doomed)
+            if item == NEVER:
+                return EMPTY if low == 0 else NEVER
+            return Rep(item, low, high)
     return expr
 
 
-def reachable(rules: Mapping[str, Expr], roots: list[str]) -> set[str]:
+def reachable(mentions: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:
     """Every name that the roots lead to, defined here or not."""
-    seen: set[str] = set(roots)
     todo = list(roots)
+    seen = set(todo)
     while todo:
-        body = rules.get(todo.pop())
-        if body is not None:
-            for name in references(body):
-                if name not in seen:
-                    seen.add(name)
-                    todo.append(name)
+        for name in mentions.get(todo.pop(), ()):
+            if name not in seen:
+                seen.add(name)
+                todo.append(name)
     return seen
 
 
-def references(expr: Expr) -> set[str]:
-    """The names that an expression mentions."""
-    found: set[str] = set()
-    todo = [expr]
-    while todo:
-        item = todo.pop()
-        kind = type(item)
-        if kind is Ref:
-            found.add(item.name)  # type: ignore[union-attr]
-        elif kind is Seq:
-            todo.extend(item.items)  # type: ignore[union-attr]
-        elif kind is Alt:
-            todo.extend(item.options)  # type: ignore[union-attr]
-        elif kind is Rep:
-            todo.append(item.item)  # type: ignore[union-attr]
-    return found
-
-
-def check(rules: Mapping[str, Expr], roots: list[str], known: Mapping[str, bool] | None = None) -> None:
-    """Prove the rules sound.
+def check(rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str] = ()) -> set[str]:
+    """Prove the rules sound; returns the names that they leave to be defined elsewhere.
 
     Args:
         rules: the rules to prove.
         roots: the rules that the grammar starts from, or that others refer to.
-        known: rules proven elsewhere, each with whether it admits the empty text.
+        known: rules proven elsewhere; none of them admits the empty text.
 
     Raises:
         GrammarError: names the rule at fault.
     """
-    known = known or {}
-    reached = reachable(rules, roots)
-    for name in reached:
-        if name not in rules and name not in known:
+    facts = {name: study(body) for name, body in rules.items()}
+    reached = reachable({name: fact.mentions for name, fact in facts.items()}, roots)
+    outside = {name for name in reached if name not in rules}
+    for name in outside:
+        if name not in known:
             raise GrammarError(f"rule {name} is not defined")
-    for name in rules:
-        if name not in reached:
-            raise GrammarError(f"rule {name} is not reachable from {', '.join(roots)}")
-    if doomed := _unproductive(rules, known):
+    if len(reached) - len(outside) < len(rules):
+        raise GrammarError(f"rule {min(rules.keys() - reached)} is not reachable")
+    if doomed := _unproductive(rules):
         raise GrammarError(f"rule {min(doomed)} has no finite text")
-    _refuse_left_recursion(rules, known)
+    if nullable := [name for name, fact in facts.items() if fact.nullable]:
+        facts = _with_nullable(rules, facts, nullable)
+    _refuse_left_recursion({name: fact.leftmost for name, fact in facts.items()})
+    return outside
 
 
-def _refuse_left_recursion(rules: Mapping[str, Expr], known: Mapping[str, bool]) -> None:
-    nullable = _nullable(rules, known)
-    first = {name: _leftmost(body, nullable) for name, body in rules.items()}
+def _with_nullable(rules: Mapping[str, Expr], facts: dict[str, Facts], nullable: list[str]) -> dict[str, Facts]:
+    """The facts, where a reference to a nullable rule counts as nothing, and what follows it as standing first."""
+    empty = set(nullable)
+    while True:
+        again = {name: study(_opened(body, empty)) for name, body in rules.items()}
+        found = {name for name, fact in again.items() if fact.nullable}
+        if found <= empty:
+            return again
+        empty |= found
+
+
+def _opened(expr: Expr, empty: set[str]) -> Expr:
+    match expr:
+        case Ref(name) if name in empty:
+            return Rep(expr, 0, 1)
+        case Seq(items):
+            return Seq(tuple(_opened(item, empty) for item in items))
+        case Alt(options):
+            return Alt(tuple(_opened(option, empty) for option in options))
+        case Rep(item, low, high):
+            return Rep(_opened(item, empty), low, high)
+    return expr
+
+
+def _refuse_left_recursion(leftmost: Mapping[str, Iterable[str]]) -> None:
     done: set[str] = set()
-    for start in rules:
+    for start in leftmost:
         if start in done:
             continue
         path = {start}
-        stack = [(start, iter(first[start]))]
+        stack = [(start, iter(leftmost[start]))]
         while stack:
             name, todo = stack[-1]
             for other in todo:
                 if other in path:
                     raise GrammarError(f"rule {other} is left-recursive")
-                if other in first and other not in done:
+                if other in leftmost and other not in done:
                     path.add(other)
-                    stack.append((other, iter(first[other])))
+                    stack.append((other, iter(leftmost[other])))
                     break
             else:
                 path.discard(name)
                 done.add(name)
                 stack.pop()
-
-
-def _nullable(rules: Mapping[str, Expr], known: Mapping[str, bool]) -> set[str]:
-    nullable = {name for name, empty in known.items() if empty}
-    changed = True
-    while changed:
-        changed = False
-        for name, body in rules.items():
-            if name not in nullable and _is_nullable(body, nullable):
-                nullable.add(name)
-                changed = True
-    return nullable
-
-
-def _is_nullable(expr: Expr, nullable: set[str]) -> bool:
-    match expr:
-        case Lit(text):
-            return not text
-        case Chars():
-            return False
-        case Ref(name):
-            return name in nullable
-        case Seq(items):
-            return all(_is_nullable(item, nullable) for item in items)
-        case Alt(options):
-            return any(_is_nullable(option, nullable) for option in options)
-        case Rep(item, low, _):
-            return low == 0 or _is_nullable(item, nullable)
-
-
-def _leftmost(expr: Expr, nullable: set[str]) -> set[str]:
-    """The rules that can stand at the very beginning of the expression's text."""
-    match expr:
-        case Ref(name):
-            return {name}
-        case Seq(items):
-            found: set[str] = set()
-            for item in items:
-                found |= _leftmost(item, nullable)
-                if not _is_nullable(item, nullable):
-                    break
-            return found
-        case Alt(options):
-            return set().union(*(_leftmost(option, nullable) for option in options))
-        case Rep(item, _, _):
-            return _leftmost(item, nullable)
-    return set()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
 from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor, prune
-from ..gbnf.check import reachable, references
+from ..gbnf.check import study
 from .annotations import ANNOTATIONS
 from .arrays import array
 from .document import Document, Site
@@ -21,7 +21,8 @@ from .matching import meets
 from .normal import Normaliser
 from .numbers import number
 from .objects import objects
-from .primitives import NULLABLE
+from .primitives import PRIMITIVES
+from .shared import SharedRules
 from .strings import string
 from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell
 
@@ -49,10 +50,12 @@ class Widened:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchema:
-    """A schema's rules, named locally (see ``gbnf.write``), and what they do not enforce."""
+    """A schema's rules, named locally (see ``gbnf.write``), those it shares, and what they do not enforce."""
 
-    root: Expr
+    root: Ref
     rules: Rules
+    shared: tuple[SharedRules, ...]
+    mentions: frozenset[str]
     widened: tuple[Widened, ...]
 
 
@@ -82,8 +85,9 @@ class _Compiler:
         self.sites: dict[str, Site] = {}
         self._normaliser = Normaliser(self.document, self.report)
         self._widened: dict[tuple[int, str], tuple[Site, str, str]] = {}
-        self._goals: dict[tuple[int, ...], tuple[Goal, Expr]] = {}
+        self._goals: dict[tuple[int, ...], tuple[Goal, Ref]] = {}
         self._shapes: dict[Expr, Ref] = {}
+        self._shared: dict[str, SharedRules] = {}
         self._queue: list[tuple[Ref, Goal]] = []
         self._count = 0
 
@@ -97,17 +101,16 @@ class _Compiler:
         while self._queue:
             ref, goal = self._queue.pop()
             self.rules[ref.name] = self._body(goal)
-        rules = prune(self.rules, NULLABLE)
-        if isinstance(start, Ref) and start.name in self.rules and start.name not in rules:
+        rules = prune(self.rules, [start.name])
+        if start.name in self.rules and start.name not in rules:
             raise self._blame(start.name, rules)
-        kept = reachable(rules, [start.name]) if isinstance(start, Ref) else set()
-        rules = {name: body for name, body in rules.items() if name in kept}
-        check(rules, [start.name] if isinstance(start, Ref) else [], NULLABLE)
+        outside = check(rules, [start.name], PRIMITIVES.keys() | self._shared.keys())
+        shared = tuple(rules for name, rules in self._shared.items() if name in outside)
         widened = tuple(
             Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
             for site, keyword, reason in self._widened.values()
         )
-        return CompiledSchema(start, rules, widened)
+        return CompiledSchema(start, rules, shared, frozenset(outside), widened)
 
     # What the modules of the types need
 
@@ -139,6 +142,13 @@ class _Compiler:
             self.rules[known.name] = expr
         return known
 
+    def share(self, rules: SharedRules) -> Expr:
+        """A reference to rules that are made once for all grammars."""
+        if not rules.text:
+            return NEVER
+        self._shared[rules.root.name] = rules
+        return rules.root
+
     def literals(self, goal: Goal) -> list[Any] | None:
         """The values that the goal admits, if it only admits listed ones."""
         found: dict[Any, Any] = {}
@@ -148,7 +158,7 @@ class _Compiler:
             found.update((key, value) for key, (value, _) in form.literals.items() if meets(form, value, self))
         return list(found.values())
 
-    def value(self, goal: Goal, hint: str = "") -> Expr:
+    def value(self, goal: Goal, hint: str = "") -> Ref:
         """What the goal admits: a primitive, or a rule of its own."""
         if not goal:
             return Ref("value")
@@ -158,7 +168,7 @@ class _Compiler:
             known = self._goals[key] = goal, self._new(goal, hint)
         return known[1]
 
-    def _new(self, goal: Goal, hint: str) -> Expr:
+    def _new(self, goal: Goal, hint: str) -> Ref:
         if len(goal) == 1:
             schema = goal[0].schema
             if schema is True:
@@ -217,7 +227,7 @@ class _Compiler:
             site = self.sites.get(name, site)
             doomed = [
                 other
-                for other in sorted(references(self.rules[name]))
+                for other in study(self.rules[name]).mentions
                 if other in self.rules and other not in sound and other not in seen
             ]
             if not doomed:

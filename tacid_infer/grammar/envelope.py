@@ -17,10 +17,11 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import SchemaError
 from ..gbnf import Expr, Lit, Ref, Rules, check, factor, seq, write_rules
-from ..gbnf.check import reachable
+from ..gbnf.check import reachable, study
 from ..tools import Tool, ToolChoice, parse_tool_choice, parse_tools
 from .compiler import CompiledSchema, Widened, compile_document
-from .primitives import NULLABLE, PRIMITIVES
+from .primitives import PRIMITIVES
+from .shared import SharedRules
 from .values import OBJECT
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
@@ -95,7 +96,9 @@ def compile_schema(schema: Any, *, open_objects: bool = False) -> str:
 def explain_schema(schema: Any, *, open_objects: bool = False) -> Compiled:
     """The same as ``compile_schema``, with what the grammar does not enforce."""
     compiled = compile_document(schema, open_objects=open_objects)
-    return Compiled(_write([("rule-", compiled.rules)], compiled.root, "rule-"), compiled.widened)
+    scope = "rule-"
+    root: Rules = {"root": _scoped(compiled.root, scope)}
+    return Compiled(_write(root, [(scope, compiled)]), compiled.widened)
 
 
 def compile_turn(tools: Any, *, tool_choice: Any = "auto") -> str:
@@ -155,7 +158,7 @@ def _arguments(tool: Tool) -> CompiledSchema:
 
 
 def _compile(tools: list[Tool], choice: ToolChoice) -> Compiled:
-    parts: list[tuple[str, Rules]] = []
+    parts: list[tuple[str, CompiledSchema]] = []
     calls: Rules = {}
     branches: list[tuple[str, Expr]] = []
     widened: list[Widened] = []
@@ -168,7 +171,7 @@ def _compile(tools: list[Tool], choice: ToolChoice) -> Compiled:
         call = Ref(f"call-{index}-{slug}" if slug else f"call-{index}")
         calls[call.name] = seq(Lit('", "arguments": '), _scoped(arguments.root, scope), Lit("}"))
         branches.append(('{"tool": ' + _name(tool)[:-1], call))
-        parts.append((scope, arguments.rules))
+        parts.append((scope, arguments))
         widened += [replace(place, tool=tool.name) for place in arguments.widened]
     if choice.mode in ("auto", "none"):
         branches.append(('{"say": ', seq(Ref("string"), Lit("}"))))
@@ -179,10 +182,9 @@ def _compile(tools: list[Tool], choice: ToolChoice) -> Compiled:
         names[ref.name] = expr
         return ref
 
-    root = factor(branches, define)
-    known = dict(NULLABLE) | {scope + name[1:]: False for scope, rules in parts for name in rules}
-    check({"root": root, **names, **calls}, ["root"], known)
-    return Compiled(_write([("", {**names, **calls}), *parts], root, ""), tuple(widened))
+    rules: Rules = {"root": factor(branches, define), **names, **calls}
+    check(rules, ["root"], PRIMITIVES.keys() | {_scoped(part.root, scope).name for scope, part in parts})
+    return Compiled(_write(rules, parts), tuple(widened))
 
 
 def _name(tool: Tool) -> str:
@@ -190,16 +192,25 @@ def _name(tool: Tool) -> str:
     return json.dumps(tool.name, ensure_ascii=False)
 
 
-def _scoped(root: Expr, scope: str) -> Expr:
-    return Ref(scope + root.name[1:]) if type(root) is Ref and root.name[0] == "." else root
+def _scoped(root: Ref, scope: str) -> Ref:
+    return Ref(scope + root.name[1:]) if root.name[0] == "." else root
 
 
-def _write(parts: list[tuple[str, Rules]], root: Expr, scope: str) -> str:
-    """The grammar's text: the root, the parts, and the primitives that they reach."""
-    text = write_rules({"root": root}, scope)
-    used: set[str] = reachable({"root": root}, ["root"])
-    for part_scope, rules in parts:
-        text += write_rules(rules, part_scope)
-        used |= reachable(rules, list(rules))
-    reached = reachable(PRIMITIVES, sorted(used & PRIMITIVES.keys()))
-    return text + write_rules({name: PRIMITIVES[name] for name in PRIMITIVES if name in reached})
+_MENTIONS = {name: study(body).mentions for name, body in PRIMITIVES.items()}
+
+
+def _write(rules: Rules, parts: list[tuple[str, CompiledSchema]]) -> str:
+    """The grammar's text: these rules, those of the parts, what the parts share, and the primitives reached."""
+    texts = [write_rules(rules)]
+    used = {name for body in rules.values() for name in study(body).mentions}
+    shared: dict[str, SharedRules] = {}
+    for scope, part in parts:
+        texts.append(write_rules(part.rules, scope))
+        used |= part.mentions
+        shared.update((one.root.name, one) for one in part.shared)
+    for one in shared.values():
+        texts.append(one.text)
+        used |= one.mentions
+    reached = reachable(_MENTIONS, used & PRIMITIVES.keys())
+    texts.append(write_rules({name: body for name, body in PRIMITIVES.items() if name in reached}))
+    return "".join(texts)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..gbnf import Expr, Ref
 from .document import Document, Site
 from .forms import Form, Goal
+
+if TYPE_CHECKING:
+    from .shared import SharedRules
 
 
 class Context(Protocol):
@@ -44,4 +47,6 @@ class Maker(RuleMaker, Context, Protocol):
 
     def literals(self, goal: Goal) -> list[Any] | None: ...
 
-    def value(self, goal: Goal, hint: str = "") -> Expr: ...
+    def share(self, rules: SharedRules) -> Expr: ...
+
+    def value(self, goal: Goal, hint: str = "") -> Ref: ...

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 
 from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, alt, seq
 from .document import Site
 from .forms import Form
-from .maker import Maker
+from .maker import Maker, RuleMaker
 from .primitives import DIGIT, E_SIGN, MOST_DIGITS, ZERO_FRACTION, optional
-from .values import INTEGER
+from .shared import SharedRules, make_shared
+from .values import FRACTION, INTEGER
 
 _MOST_REMAINDERS = 400
 _EXPONENTS = (-324, 307)
@@ -38,29 +40,51 @@ class Span:
         return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
 
 
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """All that a form says of numbers, by content."""
+
+    low: Decimal | None
+    low_open: bool
+    high: Decimal | None
+    high_open: bool
+    whole: bool
+    step: Decimal | None
+
+
 def number(form: Form, site: Site, maker: Maker) -> Expr:
     """The numbers that a form admits: whole ones only, if fractions are not among its types."""
-    whole = not form.types & ~INTEGER & 0b1100
+    whole = not form.types & FRACTION
     steps = [(step, where) for step, where in form.multiples if not (whole and step == 1)]
-    if form.excluded and any(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in form.excluded
-    ):
+    if any(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in form.excluded):
         maker.report(site, "not", "an excluded number is not kept out")
     if not form.types & INTEGER:
         maker.report(site, "not", "a whole number is not kept out")
     if form.low is None and form.high is None and not steps:
         return Ref("integer" if whole else "number")
     step = _common_step(steps, whole, maker)
+    return maker.share(_made(_Demand(form.low, form.low_open, form.high, form.high_open, whole, step)))
+
+
+@lru_cache(maxsize=1024)
+def _made(demand: _Demand) -> SharedRules:
+    kind = "integer" if demand.whole else "number"
+    return make_shared(kind, demand, lambda maker: _build(demand, maker))
+
+
+def _build(demand: _Demand, maker: RuleMaker) -> Expr:
+    low, high = demand.low, demand.high
     options: list[Expr] = []
-    if form.high is None or form.high >= 0:
-        span = Span() if form.low is None or form.low < 0 else Span(form.low, form.low_open)
-        options.append(_unsigned(replace(span, high=form.high, high_open=form.high_open), whole, step, maker))
-    if form.low is None or form.low <= 0:
-        span = Span() if form.high is None or form.high > 0 else Span(-form.high, form.high_open)
-        if form.low is not None:
-            span = replace(span, high=-form.low, high_open=form.low_open)
-        options.append(seq(Lit("-"), _unsigned(span, whole, step, maker)))
-    return maker.define(alt(option for option in options if option != NEVER))
+    if high is None or high >= 0:
+        span = Span() if low is None or low < 0 else Span(low, demand.low_open)
+        span = replace(span, high=high, high_open=demand.high_open)
+        options.append(_unsigned(span, demand.whole, demand.step, maker))
+    if low is None or low <= 0:
+        span = Span() if high is None or high > 0 else Span(-high, demand.high_open)
+        if low is not None:
+            span = replace(span, high=-low, high_open=demand.low_open)
+        options.append(seq(Lit("-"), _unsigned(span, demand.whole, demand.step, maker)))
+    return alt(option for option in options if option != NEVER)
 
 
 def _common_step(steps: list[tuple[Decimal, Site]], whole: bool, maker: Maker) -> Decimal | None:
@@ -84,7 +108,7 @@ def _common_step(steps: list[tuple[Decimal, Site]], whole: bool, maker: Maker) -
     return Decimal(common.numerator) / Decimal(common.denominator)
 
 
-def _unsigned(span: Span, whole: bool, step: Decimal | None, maker: Maker) -> Expr:
+def _unsigned(span: Span, whole: bool, step: Decimal | None, maker: RuleMaker) -> Expr:
     if span.is_empty():
         return NEVER
     if step is None and span.high is None and span.low == 0:
@@ -112,7 +136,7 @@ _State = tuple[int, int, int, int]
 class _Plain:
     """The plain spellings: digits, and a fraction."""
 
-    def __init__(self, span: Span, whole: bool, step: Decimal | None, maker: Maker) -> None:
+    def __init__(self, span: Span, whole: bool, step: Decimal | None, maker: RuleMaker) -> None:
         self.span = span
         self.whole = whole
         self.maker = maker
@@ -258,7 +282,7 @@ def _one_of(points: list[int]) -> Expr:
     return Chars(tuple(ranges))
 
 
-def _scientific(span: Span, maker: Maker) -> Expr:
+def _scientific(span: Span, maker: RuleMaker) -> Expr:
     """The spellings with an exponent: a mantissa from 1 up to, not including, 10."""
     options: list[Expr] = []
     one, ten = Decimal(1), Decimal(10)

@@ -157,6 +157,3 @@ PRIMITIVES: Rules = {
     "boolean": Alt((Lit("true"), Lit("false"))),
     "null": Lit("null"),
 }
-
-NULLABLE = dict.fromkeys(PRIMITIVES, False)
-"""None of them admits the empty text."""
