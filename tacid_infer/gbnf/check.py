@@ -75,21 +75,27 @@ def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
     A rule that has no alternative left is dropped, the roots' own included. The rules may refer to rules defined
     elsewhere, each of which has a finite text.
     """
-    facts = {name: study(body) for name, body in rules.items()}
+    return prune_and_study(rules, roots)[0]
+
+
+def prune_and_study(rules: Mapping[str, Expr], roots: Iterable[str]) -> tuple[Rules, dict[str, Facts]]:
+    """``prune``, with what ``study`` says of each rule that is left."""
+    known = {name: study(body) for name, body in rules.items()}
     doomed = _unproductive(rules)
     kept: Rules = {}
+    facts: dict[str, Facts] = {}
     todo = [name for name in roots if name in rules and name not in doomed]
     while todo:
         name = todo.pop()
         if name in kept:
             continue
-        kept[name] = rules[name]
-        mentions = facts[name].mentions
-        if facts[name].hollow or not doomed.isdisjoint(mentions):
-            kept[name] = _without(rules[name], doomed)
-            mentions = study(kept[name]).mentions
-        todo.extend(other for other in mentions if other in rules and other not in kept)
-    return kept
+        body, fact = rules[name], known[name]
+        if fact.hollow or (doomed and not doomed.isdisjoint(fact.mentions)):
+            body = _without(body, doomed)
+            fact = study(body)
+        kept[name], facts[name] = body, fact
+        todo.extend(other for other in fact.mentions if other not in kept and other in rules)
+    return kept, facts
 
 
 def _unproductive(rules: Mapping[str, Expr]) -> set[str]:
@@ -165,18 +171,24 @@ def reachable(mentions: Mapping[str, Iterable[str]], roots: Iterable[str]) -> se
     return seen
 
 
-def check(rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str] = ()) -> set[str]:
+def check(
+    rules: Mapping[str, Expr],
+    roots: Iterable[str],
+    known: Container[str] = (),
+    facts: Mapping[str, Facts] | None = None,
+) -> set[str]:
     """Prove the rules sound; returns the names that they leave to be defined elsewhere.
 
     Args:
         rules: the rules to prove.
         roots: the rules that the grammar starts from, or that others refer to.
         known: rules proven elsewhere; none of them admits the empty text.
+        facts: what ``study`` says of each rule, where it was studied before.
 
     Raises:
         GrammarError: names the rule at fault.
     """
-    facts = {name: study(body) for name, body in rules.items()}
+    facts = {name: study(body) for name, body in rules.items()} if facts is None else facts
     reached = reachable({name: fact.mentions for name, fact in facts.items()}, roots)
     outside = {name for name in reached if name not in rules}
     for name in outside:
@@ -187,12 +199,12 @@ def check(rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str]
     if doomed := _unproductive(rules):
         raise GrammarError(f"rule {min(doomed)} has no finite text")
     if nullable := [name for name, fact in facts.items() if fact.nullable]:
-        facts = _with_nullable(rules, facts, nullable)
+        facts = _with_nullable(rules, nullable)
     _refuse_left_recursion({name: fact.leftmost for name, fact in facts.items()})
     return outside
 
 
-def _with_nullable(rules: Mapping[str, Expr], facts: dict[str, Facts], nullable: list[str]) -> dict[str, Facts]:
+def _with_nullable(rules: Mapping[str, Expr], nullable: list[str]) -> dict[str, Facts]:
     """The facts, where a reference to a nullable rule counts as nothing, and what follows it as standing first."""
     empty = set(nullable)
     while True:

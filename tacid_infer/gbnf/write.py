@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .expr import Alt, Chars, Expr, Lit, Ref, Rep, Seq
 
@@ -69,6 +70,7 @@ def _times(low: int, high: int | None) -> str:
             return f"{{{low},{'' if high is None else high}}}"
 
 
+@lru_cache(maxsize=4096)
 def literal(text: str) -> str:
     """The text as a GBNF literal. Everything but printable ASCII, letters and the like is written as an escape."""
     if _PLAIN.fullmatch(text):
@@ -88,6 +90,7 @@ def _escape(point: int) -> str:
     return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"
 
 
+@lru_cache(maxsize=1024)
 def _class(ranges: tuple[tuple[int, int], ...], negated: bool) -> str:
     parts = [_bound(low) if low == high else f"{_bound(low)}-{_bound(high)}" for low, high in ranges]
     return f"[{'^' if negated else ''}{''.join(parts)}]"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
-from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor, prune
-from ..gbnf.check import study
+from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor
+from ..gbnf.check import prune_and_study, study
 from .annotations import ANNOTATIONS
 from .arrays import array
 from .document import Document, Site
@@ -101,10 +101,10 @@ class _Compiler:
         while self._queue:
             ref, goal = self._queue.pop()
             self.rules[ref.name] = self._body(goal)
-        rules = prune(self.rules, [start.name])
+        rules, facts = prune_and_study(self.rules, [start.name])
         if start.name in self.rules and start.name not in rules:
             raise self._blame(start.name, rules)
-        outside = check(rules, [start.name], PRIMITIVES.keys() | self._shared.keys())
+        outside = check(rules, [start.name], PRIMITIVES.keys() | self._shared.keys(), facts)
         shared = tuple(rules for name, rules in self._shared.items() if name in outside)
         widened = tuple(
             Widened(None, site.pointer, keyword.removeprefix("\0"), reason)

@@ -338,18 +338,22 @@ def _exponents(low: int, high: int) -> Expr:
     return alt(options)
 
 
+@lru_cache(maxsize=256)
 def _padded(low: int, high: int) -> Expr:
     """The numbers from ``low`` to ``high`` (at most 999) in one to three digits."""
 
     def after(prefix: int, count: int) -> Expr:
-        ends = count > 0 and low <= prefix <= high
+        left = 3 - count
+        if count and all(low <= prefix * 10**more and (prefix + 1) * 10**more - 1 <= high for more in range(left + 1)):
+            return Rep(DIGIT, 0, left) if left else EMPTY
+        if count and all(prefix * 10**more > high or (prefix + 1) * 10**more - 1 < low for more in range(left + 1)):
+            return NEVER
         grouped: dict[Expr, list[int]] = {}
-        if count < 3:
-            for digit in range(10):
-                rest = after(prefix * 10 + digit, count + 1)
-                if rest != NEVER:
-                    grouped.setdefault(rest, []).append(0x30 + digit)
+        for digit in range(10 if left else 0):
+            rest = after(prefix * 10 + digit, count + 1)
+            if rest != NEVER:
+                grouped.setdefault(rest, []).append(0x30 + digit)
         options = [seq(_one_of(points), rest) for rest, points in grouped.items()]
-        return alt([EMPTY, *options] if ends else options)
+        return alt([EMPTY, *options] if count and low <= prefix <= high else options)
 
     return after(0, 0)

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from ..gbnf import LONGEST, NEVER, Alt, Branch, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
 from ..regular import Automaton, TooLarge, from_pattern, from_words
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, key_goal
-from .maker import Maker
+from .maker import Maker, RuleMaker
+from .shared import SharedRules, make_shared
 from .texts import automaton_body, one_key_char
 from .values import spell
 
@@ -35,28 +36,25 @@ _ANY_ORDER = 3
 _SEPARATE, _OPEN = ', "', '"'
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     name: str
     goal: Goal
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """Where one branch stands: the next key it may name, which of the keys that others depend on came, and how many."""
 
-    index: int = 0
+    at: int = 0
     seen: frozenset[str] = frozenset()
-    count: int = 0
+    number: int = 0
 
 
 _Place: TypeAlias = tuple[int, _State]
 _Places: TypeAlias = frozenset[_Place]
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+class _Edge(NamedTuple):
     """A key that may come next, its value (a goal, or one literal), and where it leads."""
 
     name: str
@@ -108,30 +106,30 @@ class _Branch:
         self.watched = {key.name for key in self.keys} if self.in_any_order else set()
 
     def may_close(self, state: _State) -> bool:
-        if not self.is_complete(state) or (self.counts and state.count < self.least):
+        if not self.is_complete(state) or (self.counts and state.number < self.least):
             return False
         return all(key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents)
 
     def is_complete(self, state: _State) -> bool:
         """Whether every required key has come."""
-        return self.required <= state.seen if self.in_any_order else self.stops[state.index] is None
+        return self.required <= state.seen if self.in_any_order else self.stops[state.at] is None
 
     def has_room(self, state: _State) -> bool:
-        return not self.counts or self.most is None or state.count < self.most
+        return not self.counts or self.most is None or state.number < self.most
 
     def reach(self, state: _State) -> Sequence[int]:
         """The named keys that may come next: up to the first one that must come."""
         if self.in_any_order:
             return [index for index, key in enumerate(self.keys) if key.name not in state.seen]
-        stop = self.stops[state.index]
-        return range(state.index, len(self.keys) if stop is None else stop + 1)
+        stop = self.stops[state.at]
+        return range(state.at, len(self.keys) if stop is None else stop + 1)
 
     def after(self, state: _State, index: int) -> _State:
         """The state behind the named key of this index; behind an unnamed one if there is none."""
         seen = state.seen
         if index < len(self.keys) and self.keys[index].name in self.watched:
             seen = seen | {self.keys[index].name}
-        count = state.count
+        count = state.number
         if self.counts:
             count = min(count + 1, max(self.least, self.most or 0))
         return _State(0 if self.in_any_order else min(index + 1, len(self.keys)), seen, count)
@@ -255,23 +253,59 @@ def _unnamed(names: list[str], maker: Maker) -> Expr:
     """Any key but these, behind its opening quote: wherever it leaves the names' common path, it is free."""
     if not names:
         return Ref("key-rest")
-    if any(json.dumps(name, ensure_ascii=False) != f'"{name}"' for name in names):
+    if len(names) == 1:
+        return maker.share(_other_than(names[0]))
+    if any(not _is_plain(name) for name in names):
         return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
-    tree: dict[str, dict] = {}  # type: ignore[type-arg]
+    return _leaving(sorted(set(names)), 0, maker)
+
+
+def _is_plain(name: str) -> bool:
+    return json.dumps(name, ensure_ascii=False) == f'"{name}"'
+
+
+@lru_cache(maxsize=4096)
+def _other_than(ending: str) -> SharedRules:
+    """The endings of keys that are not this one."""
+    if not _is_plain(ending):
+        words = from_words([ending]).complement()
+        return make_shared("key", ending, lambda maker: automaton_body(words, 0, None, maker, chars=one_key_char))
+
+    def build(maker: RuleMaker) -> Expr:
+        expr = _away((), ends=False)
+        for number, char in enumerate(reversed(ending)):
+            expr = alt([_away((char,), ends=True), seq(Lit(char), expr)])
+            if number % 16 == 15:
+                expr = maker.define(expr)
+        return expr
+
+    return make_shared("key", ending, build)
+
+
+@lru_cache(maxsize=1024)
+def _away(chars: tuple[str, ...], *, ends: bool) -> Expr:
+    """A key goes on with none of these characters, or, if it may, ends."""
+    points = sorted({0x22, 0x5C, *map(ord, chars)})
+    other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
+    stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))
+    return Alt((seq(other, Ref("key-rest")), stop))
+
+
+def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
+    """Endings of keys that agree with the names (sorted, and two or more) up to ``depth``, and are none of them."""
+    branches: dict[str, list[str]] = {}
     for name in names:
-        node = tree
-        for char in name:
-            node = node.setdefault(char, {})
-        node[""] = {}
-    return _leaving(tree, maker, 0)
-
-
-def _leaving(node: dict, maker: Maker, depth: int) -> Expr:  # type: ignore[type-arg]
-    points = sorted({0x22, 0x5C, *(ord(char) for char in node if char)})
-    away = seq(Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True), Ref("key-rest"))
-    ends: Expr = seq(Lit("\\"), Ref("key-escape"), Ref("key-rest")) if "" in node else Ref("key-stop")
-    on = [seq(Lit(char), _leaving(child, maker, depth + 1)) for char, child in node.items() if char]
-    expr = Alt((away, ends, *on))
+        branches.setdefault(name[depth : depth + 1], []).append(name)
+    ends = "" not in branches
+    branches.pop("", None)
+    options = [_away(tuple(branches), ends=ends)]
+    for char, group in branches.items():
+        if len(group) == 1:
+            rest: Expr = maker.share(_other_than(group[0][depth + 1 :]))
+        else:
+            rest = _leaving(group, depth + 1, maker)
+        options.append(seq(Lit(char), rest))
+    expr = alt(options)
     return maker.define(expr) if depth % 16 == 15 else expr
 
 
@@ -374,7 +408,7 @@ class _Machine:
                 options.append(self.block(number, reach[start : start + _BLOCK], state))
         else:
             options.append(self.factored(self.edges(places)))
-        for number, state in sorted(places, key=lambda place: (place[0], place[1].index)):
+        for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
             branch = self.branches[number]
             if branch.is_complete(state) and branch.has_room(state):
                 options.append(self.extra(number, state))
@@ -382,14 +416,14 @@ class _Machine:
 
     def block(self, number: int, within: Sequence[int], state: _State) -> Expr:
         """The keys of a later block, all of them reachable whatever came before."""
-        at = (number, within[0], within[-1], _State(0, state.seen, state.count))
+        at = (number, within[0], within[-1], _State(0, state.seen, state.number))
         if at not in self.blocks:
             self.blocks[at] = self.maker.define(self.factored(self.edges(frozenset([(number, state)]), within)))
         return self.blocks[at]
 
     def extra(self, number: int, state: _State) -> Expr:
         branch = self.branches[number]
-        after = branch.after(_State(len(branch.keys), state.seen, state.count), len(branch.keys))
+        after = branch.after(_State(len(branch.keys), state.seen, state.number), len(branch.keys))
         at = (number, after)
         if at not in self.extra_rules:
             follow = self.next(frozenset([at]))
@@ -408,7 +442,7 @@ class _Machine:
         literal goes on with the branches that admit it.
         """
         by_name: dict[str, list[tuple[Goal, _Place]]] = {}
-        for number, state in sorted(places, key=lambda place: (place[0], place[1].index)):
+        for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
             branch = self.branches[number]
             if not branch.has_room(state):
                 continue
