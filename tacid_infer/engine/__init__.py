@@ -1,0 +1,24 @@
+"""The engine: launching and minding llama-server, talking to it, proving that it enforces grammars."""
+
+from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineRequest
+from .engine import Endpoint, Engine, SupervisedEngine
+from .proof import prove_enforcement
+from .settings import EngineSettings, check_socket_path
+from .supervisor import Event, State, Supervisor
+
+__all__ = [
+    "Dialect",
+    "Endpoint",
+    "Engine",
+    "EngineClient",
+    "EngineDelta",
+    "EngineReply",
+    "EngineRequest",
+    "EngineSettings",
+    "Event",
+    "State",
+    "SupervisedEngine",
+    "Supervisor",
+    "check_socket_path",
+    "prove_enforcement",
+]

@@ -1,0 +1,95 @@
+"""What answers a turn: our own supervised llama-server, or an endpoint of somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Literal, Protocol
+
+from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineRequest
+from .supervisor import State, Supervisor
+
+Source = Literal["supervised", "local", "remote"]
+
+
+class Engine(Protocol):
+    """What the daemon needs."""
+
+    @property
+    def source(self) -> Source:
+        """Whose it is, and so how far its replies are trusted."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a turn would be served now."""
+
+    def stream(
+        self, request: EngineRequest, *, timeout: float, silence: float
+    ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
+        """One turn; see ``EngineClient.stream``."""
+
+    def status(self) -> dict[str, Any]:
+        """Its state, for a person and for a program."""
+
+
+class SupervisedEngine:
+    """The engine that a supervisor minds."""
+
+    source: Source = "supervised"
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.supervisor = supervisor
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is loaded and proven."""
+        return self.supervisor.state is State.READY
+
+    async def stream(
+        self, request: EngineRequest, *, timeout: float, silence: float
+    ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
+        """One turn, once the engine is ready."""
+        client = await self.supervisor.wait_ready(timeout)
+        async with (
+            self.supervisor.turn(),
+            aclosing(client.stream(request, timeout=timeout, silence=silence)) as pieces,
+        ):
+            async for piece in pieces:
+                yield piece
+
+    def status(self) -> dict[str, Any]:
+        """The supervisor's."""
+        return {"kind": "supervised", **self.supervisor.status()}
+
+
+class Endpoint:
+    """An engine that is not ours, by url.
+
+    Args:
+        client: speaks to it; its dialect says whether it is local.
+        url: as configured, for the status.
+    """
+
+    def __init__(self, client: EngineClient, url: str) -> None:
+        self.client = client
+        self.url = url
+
+    @property
+    def source(self) -> Source:
+        """A local one is heard when it ignores the grammar; a remote one's JSON is text."""
+        return "remote" if self.client.dialect is Dialect.REMOTE else "local"
+
+    @property
+    def ready(self) -> bool:
+        """Nobody here minds it, so nothing is known against it."""
+        return True
+
+    def stream(
+        self, request: EngineRequest, *, timeout: float, silence: float
+    ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
+        """One turn."""
+        return self.client.stream(request, timeout=timeout, silence=silence)
+
+    def status(self) -> dict[str, Any]:
+        """What is configured; no key."""
+        return {"kind": self.source, "state": "ready", "url": self.url, "dialect": self.client.dialect.value}

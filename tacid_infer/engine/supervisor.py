@@ -1,0 +1,264 @@
+"""Minds the engine: starts it, proves it, watches it, restarts it, and says in words what is the matter."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ..errors import EngineDied, EngineError, EngineStarting, EngineTimeout, EngineUnavailable, NotEnforced, TacidError
+from .client import Dialect, EngineClient
+from .process import Process, in_words
+from .proof import prove_enforcement
+from .settings import EngineSettings
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
+_STABLE = 60.0
+_MANY_DEATHS = 5
+_PROOF_TIMEOUT = 60.0
+_POLL = 0.05
+
+
+class State(Enum):
+    """Where the engine stands."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    PROVING = "proving"
+    READY = "ready"
+    WAITING = "waiting"
+    FAILING = "failing"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that an operator should see.
+
+    Attributes:
+        state: where the engine stands now.
+        message: one sentence.
+        severity: a syslog priority (4 warning, 6 informational, ...).
+    """
+
+    state: State
+    message: str
+    severity: int = 6
+
+
+class Supervisor:
+    """Keeps one engine running.
+
+    Args:
+        settings: how it is launched.
+        on_event: called at each change of state.
+        on_line: called with each line that the engine writes.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        on_event: Callable[[Event], None] = lambda event: None,
+        on_line: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.settings = settings
+        self.state = State.STOPPED
+        self.reason = "not started"
+        self.since = time.time()
+        self.restarts: Counter[str] = Counter()
+        self.client = EngineClient(Dialect.LLAMA, socket=str(settings.socket))
+        self._on_event = on_event
+        self._on_line = on_line
+        self._process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._deaths = 0
+        self._in_flight = 0
+        self._suspect = asyncio.Event()
+
+    # The life of the engine
+
+    async def start(self) -> None:
+        """Begin. Returns at once; ``wait_ready`` waits."""
+        self._enter(State.STARTING, "starting")
+        self._task = asyncio.create_task(self._run(), name="engine supervisor")
+
+    async def stop(self) -> None:
+        """End the engine, and remove its socket."""
+        self._enter(State.STOPPING, "stopping")
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._process is not None:
+            await self._process.stop()
+        await self.client.close()
+        self._enter(State.STOPPED, "stopped")
+
+    async def _run(self) -> None:
+        while True:
+            began = time.monotonic()
+            cause, words = await self._one_life()
+            lived = time.monotonic() - began
+            self._deaths = 1 if lived > _STABLE else self._deaths + 1
+            self.restarts[cause] += 1
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._deaths - 1)) * random.uniform(0.8, 1.2)
+            last = self._process.last_lines[-1] if self._process and self._process.last_lines else ""
+            said = f"; last words: {last}" if last else ""
+            if self._deaths >= _MANY_DEATHS:
+                self._enter(
+                    State.FAILING,
+                    f"engine keeps dying ({self._deaths} times): {words}{said}; next try in {pause:.0f} s",
+                    3,
+                )
+            else:
+                self._enter(State.WAITING, f"engine ended: {words}{said}; restarting in {pause:.1f} s", 4)
+            await asyncio.sleep(pause)
+
+    async def _one_life(self) -> tuple[str, str]:
+        """One run of the engine; the cause of its end, as a label and in words."""
+        process = self._process = Process(self.settings, self._on_line)
+        self._suspect.clear()
+        self._enter(State.STARTING, "loading the model")
+        try:
+            await process.start()
+        except (OSError, TacidError) as error:
+            return "start", str(error)
+        except asyncio.CancelledError:
+            await process.stop()
+            raise
+        ended = asyncio.create_task(process.wait())
+        try:
+            return await self._mind(process, ended)
+        finally:
+            ended.cancel()
+            await process.stop()
+
+    async def _mind(self, process: Process, ended: asyncio.Task[int]) -> tuple[str, str]:
+        healthy = asyncio.create_task(self._becomes_healthy())
+        try:
+            await asyncio.wait([ended, healthy], return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                return "exit", f"{in_words(ended.result())} while it loaded the model"
+            if not healthy.result():
+                return "start", f"the model was not loaded within {self.settings.start_timeout:g} s"
+        finally:
+            healthy.cancel()
+        self._enter(State.PROVING, "proving that it enforces grammars")
+        try:
+            await prove_enforcement(self.client, timeout=_PROOF_TIMEOUT)
+        except NotEnforced as error:
+            return "not_enforced", str(error)
+        except EngineError as error:
+            with contextlib.suppress(TimeoutError):
+                return "exit", in_words(await asyncio.wait_for(asyncio.shield(ended), 1.0))
+            return "proof", str(error)
+        self._enter(State.READY, "ready")
+        watch = asyncio.create_task(self._watch())
+        try:
+            await asyncio.wait([ended, watch], return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                return "exit", in_words(ended.result())
+            process.kill()
+            return "hung", watch.result()
+        finally:
+            watch.cancel()
+
+    async def _becomes_healthy(self) -> bool:
+        deadline = time.monotonic() + self.settings.start_timeout
+        while time.monotonic() < deadline:
+            if self.settings.socket.exists() and await self.client.health(self.settings.health_timeout):
+                return True
+            await asyncio.sleep(_POLL)
+        return False
+
+    async def _watch(self) -> str:
+        """Look at the engine while it is idle, and when a turn got no answer; returns what is wrong."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._suspect.wait(), self.settings.health_interval)
+            if self._suspect.is_set():
+                self._suspect.clear()
+                try:
+                    await prove_enforcement(self.client, timeout=self.settings.health_timeout)
+                except (EngineError, NotEnforced) as error:
+                    return f"it no longer serves turns: {error}"
+            elif not await self._answers() and not self._in_flight:
+                return f"no answer to a health check within {self.settings.health_timeout:g} s"
+
+    async def _answers(self) -> bool:
+        """Whether an idle engine answers; a long prompt may keep a busy one from it."""
+        return self._in_flight > 0 or await self.client.health(self.settings.health_timeout)
+
+    def _enter(self, state: State, reason: str, severity: int = 6) -> None:
+        self.state, self.reason, self.since = state, reason, time.time()
+        self._changed.set()
+        self._changed = asyncio.Event()
+        self._on_event(Event(state, reason, severity))
+
+    # What the daemon asks
+
+    async def wait_ready(self, timeout: float) -> EngineClient:
+        """The client, once the engine is ready.
+
+        Raises:
+            EngineStarting: it is not, within ``timeout`` seconds; ``retry_after`` tells when to ask again.
+            EngineUnavailable: it keeps dying, or is stopped.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        while self.state is not State.READY:
+            if self.state in (State.FAILING, State.STOPPING, State.STOPPED):
+                raise EngineUnavailable(f"the engine is not available: {self.reason}", retry_after=60)
+            changed = self._changed
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await changed.wait()
+            except TimeoutError:
+                raise EngineStarting(f"the engine is not ready yet: {self.reason}", retry_after=2) from None
+        return self.client
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Held while a turn is with the engine, which then need not answer health checks.
+
+        A turn that gets no answer makes the engine suspect; one that loses it learns how it ended.
+        """
+        self._in_flight += 1
+        try:
+            yield
+        except EngineTimeout:
+            self._suspect.set()
+            raise
+        except NotEnforced:
+            self._suspect.set()
+            raise
+        except EngineDied as error:
+            if words := await self._last_words():
+                raise EngineDied(f"the engine ended in the middle of the turn: {words}", **error.details) from None
+            raise
+        finally:
+            self._in_flight -= 1
+
+    async def _last_words(self) -> str:
+        for _ in range(20):
+            if self.state in (State.WAITING, State.FAILING):
+                return self.reason
+            await asyncio.sleep(_POLL)
+        return ""
+
+    def status(self) -> dict[str, Any]:
+        """What ``/status`` says of the engine."""
+        return {
+            "state": self.state.value,
+            "reason": self.reason,
+            "since": self.since,
+            "pid": self._process.pid if self._process and self.state is not State.STOPPED else None,
+            "turns_in_flight": self._in_flight,
+            "restarts": dict(self.restarts),
+        }
