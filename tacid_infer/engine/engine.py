@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal, Protocol
 
+from ..errors import EngineStarting
 from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineRequest
 from .supervisor import State, Supervisor
 
 Source = Literal["supervised", "local", "remote"]
+_MOMENT = 0.05
 
 
 class Engine(Protocol):
@@ -49,13 +52,23 @@ class SupervisedEngine:
         self, request: EngineRequest, *, timeout: float, silence: float
     ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
         """One turn, once the engine is ready."""
-        client = await self.supervisor.wait_ready(timeout)
-        async with (
-            self.supervisor.turn(),
-            aclosing(client.stream(request, timeout=timeout, silence=silence)) as pieces,
-        ):
-            async for piece in pieces:
-                yield piece
+        deadline = asyncio.get_running_loop().time() + timeout
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            client = await self.supervisor.wait_ready(left)
+            try:
+                async with (
+                    self.supervisor.turn(),
+                    aclosing(client.stream(request, timeout=left, silence=silence)) as pieces,
+                ):
+                    async for piece in pieces:
+                        yield piece
+                return
+            except EngineStarting:
+                # It ended a moment ago, and nobody has noticed yet; nothing was sent.
+                if left < _MOMENT:
+                    raise
+                await asyncio.sleep(_MOMENT)
 
     def status(self) -> dict[str, Any]:
         """The supervisor's."""

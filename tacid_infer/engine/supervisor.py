@@ -37,6 +37,9 @@ class State(Enum):
     STOPPING = "stopping"
 
 
+_ALIVE = (State.STARTING, State.PROVING, State.READY)
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that an operator should see.
@@ -258,7 +261,7 @@ class Supervisor:
             "state": self.state.value,
             "reason": self.reason,
             "since": self.since,
-            "pid": self._process.pid if self._process and self.state is not State.STOPPED else None,
+            "pid": self._process.pid if self._process and self.state in _ALIVE else None,
             "turns_in_flight": self._in_flight,
             "restarts": dict(self.restarts),
         }

@@ -211,6 +211,8 @@ class _Compiler:
                 shapes.append(form)
         if shapes:
             options.append(objects(shapes, site, self))
+        if Ref("number") in options:
+            options = [option for option in options if option != Ref("integer")]
         if Ref("string") in options:
             listed = {branch: None for branch in listed if not branch[0].startswith('"')}
         if listed:
