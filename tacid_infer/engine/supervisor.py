@@ -48,11 +48,13 @@ class Event:
         state: where the engine stands now.
         message: one sentence.
         severity: a syslog priority (4 warning, 6 informational, ...).
+        cause: why the engine ended, as a label of few values; None if it did not.
     """
 
     state: State
     message: str
     severity: int = 6
+    cause: str | None = None
 
 
 class Supervisor:
@@ -115,13 +117,11 @@ class Supervisor:
             last = self._process.last_lines[-1] if self._process and self._process.last_lines else ""
             said = f"; last words: {last}" if last else ""
             if self._deaths >= _MANY_DEATHS:
-                self._enter(
-                    State.FAILING,
-                    f"engine keeps dying ({self._deaths} times): {words}{said}; next try in {pause:.0f} s",
-                    3,
-                )
+                told = f"engine keeps dying ({self._deaths} times): {words}{said}; next try in {pause:.0f} s"
+                self._enter(State.FAILING, told, 3, cause)
             else:
-                self._enter(State.WAITING, f"engine ended: {words}{said}; restarting in {pause:.1f} s", 4)
+                told = f"engine ended: {words}{said}; restarting in {pause:.1f} s"
+                self._enter(State.WAITING, told, 4, cause)
             await asyncio.sleep(pause)
 
     async def _one_life(self) -> tuple[str, str]:
@@ -199,11 +199,11 @@ class Supervisor:
         """Whether an idle engine answers; a long prompt may keep a busy one from it."""
         return self._in_flight > 0 or await self.client.health(self.settings.health_timeout)
 
-    def _enter(self, state: State, reason: str, severity: int = 6) -> None:
+    def _enter(self, state: State, reason: str, severity: int = 6, cause: str | None = None) -> None:
         self.state, self.reason, self.since = state, reason, time.time()
         self._changed.set()
         self._changed = asyncio.Event()
-        self._on_event(Event(state, reason, severity))
+        self._on_event(Event(state, reason, severity, cause))
 
     # What the daemon asks
 

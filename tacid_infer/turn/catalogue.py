@@ -1,4 +1,4 @@
-"""The catalogue: the turn's tools as the model reads them, in the system turn (ADR-0056, "The catalogue goes in the prompt").
+"""The catalogue: the turn's tools as the model reads them, in the system turn (ADR-0056, "Decision").
 
 What varies least comes first, so that the engine's prompt cache keeps the longest beginning: how to reply, then the
 tools in their order, then the services of this machine.

@@ -13,9 +13,9 @@ from typing_extensions import TypeAliasType
 
 from ..tools import Tool
 
-NixValue = TypeAliasType(
+NixValue = TypeAliasType(  # type: ignore[misc]
     "NixValue",
-    Union[bool, int, float, str, list["NixValue"], dict[str, "NixValue"], None],  # noqa: UP007
+    Union[bool, int, float, str, list["NixValue"], dict[str, "NixValue"], None],  # type: ignore[misc]  # noqa: UP007
 )
 """A value of the Nix language as JSON spells it: null, a boolean, a number, text, a list or an attribute set."""
 

@@ -1,0 +1,114 @@
+"""Looks at everything that a start needs, and says what to do about each finding."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidConfiguration
+from .allow_list import AllowListFile
+from .config import Config, find_engine, load_config
+
+_LFS = b"version https://git-lfs"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: the thing.
+        ok: whether a start may rely on it.
+        message: how it stands.
+        advice: what to do; empty if nothing.
+    """
+
+    what: str
+    ok: bool
+    message: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For a program."""
+        return asdict(self)
+
+
+def check_installation(path: Path | None = None) -> list[Finding]:
+    """Look at the configuration and all that it names."""
+    try:
+        config = load_config(path)
+    except InvalidConfiguration as error:
+        return [Finding("configuration", False, error.message, "mend the key that is named")]
+    return [Finding("configuration", True, "valid"), *_findings(config)]
+
+
+def _findings(config: Config) -> Iterator[Finding]:
+    if config.endpoint.url:
+        yield Finding("endpoint", True, f"{config.endpoint.url} ({config.endpoint.kind})")
+    else:
+        yield _engine(config)
+        yield check_model(config.engine.model)
+        yield _folder("engine.socket", config.engine.socket)
+    yield _folder("socket.path", config.socket.path)
+    current = AllowListFile(config.allow_list.path).current()
+    advice = (
+        "" if current.narrows and current.state == "ok" else 'write {"services": [...]} to it to hold service names'
+    )
+    yield Finding("allow-list", current.state != "degraded", current.reason, advice)
+
+
+def _engine(config: Config) -> Finding:
+    try:
+        command = find_engine(config.engine.command)
+        config.engine_settings() if config.engine.model else None
+    except InvalidConfiguration as error:
+        return Finding("engine", False, error.message, "install llama.cpp, or set engine.command")
+    return Finding("engine", True, " ".join(command))
+
+
+def check_model(path: Path | None) -> Finding:
+    """Whether a model file can be loaded: readable, and GGUF by its header."""
+    what = "model"
+    if path is None:
+        return Finding(what, False, "engine.model is not set", "set it to the path of a GGUF file, or set endpoint.url")
+    try:
+        with path.open("rb") as file:
+            head = file.read(64)
+    except IsADirectoryError:
+        return Finding(what, False, f"{path} is a directory", "name the GGUF file itself")
+    except OSError as error:
+        owner = f" (as user {os.getuid()})" if isinstance(error, PermissionError) else ""
+        advice = "let the daemon's user read it: chmod o+r, and o+x on the folders above it" if owner else ""
+        return Finding(what, False, f"{path}: {error.strerror}{owner}", advice or "check the path")
+    if not head:
+        return Finding(what, False, f"{path} is empty", "download it again")
+    if head.startswith(_LFS):
+        return Finding(what, False, f"{path} is a Git LFS pointer, not the model", "git lfs pull")
+    if len(head) < 24 or head[:4] != b"GGUF":
+        return Finding(what, False, f"{path} is no GGUF file", "convert the model to GGUF")
+    version, tensors = struct.unpack("<IQ", head[4:16])
+    if version not in (2, 3) or tensors == 0:
+        return Finding(what, False, f"{path}: GGUF version {version} with {tensors} tensors", "convert it anew")
+    return Finding(what, True, f"{path}: GGUF version {version}, {tensors} tensors, {path.stat().st_size} bytes")
+
+
+def _folder(what: str, path: Path) -> Finding:
+    folder = path.parent
+    if not folder.is_dir():
+        return Finding(
+            what, False, f"the folder {folder} does not exist", "create it, or let systemd's RuntimeDirectory"
+        )
+    if not os.access(folder, os.W_OK):
+        return Finding(what, False, f"no permission to write in {folder}", "run as the service's user")
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return Finding(what, True, f"{path} is free")
+    if not stat.S_ISSOCK(mode):
+        return Finding(what, False, f"{path} exists, and is no socket", "move it, or set another path")
+    return Finding(what, True, f"{path} is a socket; a running daemon keeps it, a stale one is replaced")

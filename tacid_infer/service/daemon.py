@@ -1,0 +1,182 @@
+"""The daemon: the one place that wires configuration, engine, allow-list, socket API and systemd together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+
+from ..engine import Dialect, Endpoint, Engine, EngineClient, Event, State, SupervisedEngine, Supervisor
+from ..errors import InvalidConfiguration
+from .agent import Agent
+from .allow_list import AllowListFile, watch
+from .app import make_app
+from .config import Config
+from .listener import own_socket, passed_socket, remove_socket
+from .metrics import Metrics
+from .notify import Notifier, watchdog_seconds
+
+log = logging.getLogger("tacid_infer.daemon")
+engine_log = logging.getLogger("tacid_infer.engine")
+
+_SEVERITY = {3: logging.ERROR, 4: logging.WARNING, 6: logging.INFO}
+_EXTENSION = 60.0
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with the signals left to the daemon."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Daemon:
+    """The running daemon.
+
+    Args:
+        config: the whole configuration.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.notifier = Notifier()
+        self.metrics = Metrics()
+        self.allow_list = AllowListFile(config.allow_list.path)
+        self.supervisor: Supervisor | None = None
+        self.agent = Agent(self._engine(), self.allow_list, config, self.metrics)
+        self._ready = False
+        self._end = asyncio.Event()
+
+    def _engine(self) -> Engine:
+        endpoint = self.config.endpoint
+        if not endpoint.url:
+            self.supervisor = Supervisor(self.config.engine_settings(), self._engine_event, engine_log.debug)
+            return SupervisedEngine(self.supervisor)
+        local = Dialect.TOOLS if endpoint.honours_tools else Dialect.LLAMA
+        path = endpoint.url.removeprefix("unix:") if endpoint.url.startswith("unix:") else None
+        client = EngineClient(
+            Dialect.REMOTE if endpoint.kind == "remote" else local,
+            socket=path,
+            url="http://engine" if path else endpoint.url.rstrip("/").removesuffix("/v1"),
+            model=endpoint.model or None,
+            api_key=_read_key(endpoint.api_key_file),
+        )
+        return Endpoint(client, endpoint.url)
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT.
+
+        Raises:
+            InvalidConfiguration: it cannot serve as configured.
+        """
+        passed = passed_socket()
+        listening = passed or await own_socket(self.config.socket)
+        try:
+            await self._serve(listening)
+        finally:
+            listening.close()
+            if passed is None:
+                remove_socket(self.config.socket.path)
+
+    async def _serve(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        model = self.config.endpoint.model or (self.config.engine.model.stem if self.config.engine.model else "engine")
+        server = _Server(
+            uvicorn.Config(
+                make_app(self.agent, model),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        watching = asyncio.create_task(watch(self.allow_list))
+        beating = asyncio.create_task(self._heartbeat())
+        ending = asyncio.create_task(self._end.wait())
+        if self.supervisor is not None:
+            await self.supervisor.start()
+        else:
+            self._announce("ready: the endpoint is not minded here")
+        try:
+            await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
+            await self._drain()
+        finally:
+            server.should_exit = True
+            for task in (watching, beating, ending):
+                task.cancel()
+            if self.supervisor is not None:
+                await self.supervisor.stop()
+            await asyncio.gather(serving, watching, beating, ending, return_exceptions=True)
+
+    async def _drain(self) -> None:
+        """No new turns; those that run may finish, up to the limit."""
+        self.notifier.stopping()
+        self.agent.stopping = True
+        self._say(f"stopping: {self.agent.running + self.agent.waiting} turns to finish")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.limits.drain_seconds):
+                while self.agent.running or self.agent.waiting:
+                    await asyncio.sleep(0.05)
+
+    def _reload(self) -> None:
+        """SIGHUP: the allow-list is read anew; nothing else changes without a restart."""
+        self.notifier.reloading()
+        current = self.allow_list.current()
+        log.info("reloaded: %s", current.reason)
+        self.notifier.ready()
+
+    async def _heartbeat(self) -> None:
+        """WATCHDOG=1 from the event loop itself, so that it stops when the loop does."""
+        interval = watchdog_seconds()
+        while True:
+            if interval is not None:
+                self.notifier.alive()
+            if not self._ready and self.supervisor is not None and self.supervisor.state is not State.FAILING:
+                self.notifier.extend(_EXTENSION)
+            await asyncio.sleep(min(interval / 3 if interval else 10.0, 10.0))
+
+    def _engine_event(self, event: Event) -> None:
+        engine_log.log(_SEVERITY.get(event.severity, logging.INFO), "%s: %s", event.state.value, event.message)
+        if event.cause is not None:
+            self.metrics.engine_restarts.labels(event.cause).inc()
+        if event.state is State.READY:
+            self._announce("ready")
+        else:
+            self._say(f"engine: {event.message}")
+
+    def _announce(self, words: str) -> None:
+        if not self._ready:
+            self._ready = True
+            self.notifier.ready()
+            log.info("serving on %s", self.config.socket.path)
+        current = self.allow_list.current()
+        self._say(f"{words}; {current.reason}")
+
+    def _say(self, words: str) -> None:
+        self.notifier.status(words)
+
+
+def _read_key(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise InvalidConfiguration(f"endpoint.api_key_file: {path}: {error.strerror}") from None
+
+
+async def serve(config: Config) -> None:
+    """Run the daemon until it is told to stop."""
+    await Daemon(config).run()

@@ -1,0 +1,46 @@
+"""Prometheus metrics, in a registry of their own."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Metrics:
+    """What the daemon counts. No label takes a caller's text."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.turns = Counter(
+            "tacid_turns", "Turns by outcome: call, say, or an error's code.", ["outcome"], registry=self.registry
+        )
+        self.turn_seconds = Histogram(
+            "tacid_turn_seconds", "Seconds of a turn, waiting included.", buckets=_SECONDS, registry=self.registry
+        )
+        self.compile_seconds = Histogram(
+            "tacid_compile_seconds", "Seconds to build a turn.", buckets=_SECONDS, registry=self.registry
+        )
+        self.grammar_bytes = Histogram(
+            "tacid_grammar_bytes",
+            "Bytes of a turn's grammar.",
+            buckets=(1e3, 1e4, 1e5, 1e6, 1e7),
+            registry=self.registry,
+        )
+        self.engine_up = Gauge("tacid_engine_up", "Whether the engine serves turns.", registry=self.registry)
+        self.engine_restarts = Counter(
+            "tacid_engine_restarts", "Ends of the engine by cause.", ["cause"], registry=self.registry
+        )
+        self.queue_depth = Gauge("tacid_queue_depth", "Turns that wait for the engine.", registry=self.registry)
+        self.allow_list_size = Gauge("tacid_allow_list_services", "Names on the allow-list.", registry=self.registry)
+        self.allow_list_narrows = Gauge(
+            "tacid_allow_list_narrows", "Whether service names are held to the allow-list.", registry=self.registry
+        )
+        self.allow_list_age = Gauge(
+            "tacid_allow_list_age_seconds", "Seconds since the allow-list in force changed.", registry=self.registry
+        )
+
+    def text(self) -> bytes:
+        """Prometheus text."""
+        return generate_latest(self.registry)
