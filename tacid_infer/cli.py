@@ -212,10 +212,10 @@ def _ask(arguments: argparse.Namespace, method: str, path: str, body: Any = None
         raise EngineUnavailable(f"no daemon answers at {socket}: {error}") from None
     answer = response.json()
     if response.status_code >= 400:
-        error = answer.get("error", {})
+        told = answer.get("error", {})
         raise InvalidRequest(
-            f"{error.get('message', response.status_code)} ({error.get('code', 'error')})",
-            **{key: value for key, value in error.items() if key != "message"},
+            f"{told.get('message', response.status_code)} ({told.get('code', 'error')})",
+            **{key: value for key, value in told.items() if key != "message"},
         )
     return answer
 
