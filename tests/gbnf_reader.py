@@ -31,11 +31,24 @@ def _points(text: str) -> list[tuple[int, bool]]:
     return points
 
 
+class _Cell:
+    """A place in a sequence."""
+
+    __slots__ = ("item", "next")
+
+    def __init__(self, item: tuple, following: _Cell | None) -> None:
+        self.item = item
+        self.next = following
+
+
 class Grammar:
     """A parsed grammar."""
 
     def __init__(self, text: str) -> None:
         self.rules: dict[str, tuple] = {}
+        self.lists: dict[int, tuple] = {}
+        self.repetitions: dict[tuple, tuple] = {}
+        self.singles: dict[int, tuple] = {}
         for line in text.splitlines():
             if not line.strip():
                 continue
@@ -107,20 +120,41 @@ class Grammar:
 
     def admits(self, text: str) -> bool:
         """Whether the text is in the language of ``root``."""
-        stacks = self._expand({(("ref", "root"), None)})
+        stacks = self._expand({(self._list((("ref", "root"),)), None)})
         for char in text:
             point = ord(char)
             reached = set()
             for stack in stacks:
                 if stack is None:
                     continue
-                (_, negated, ranges), rest = stack
+                cell, rest = stack
+                _, negated, ranges = cell.item
                 if any(low <= point <= high for low, high in ranges) != negated:
-                    reached.add(rest)
+                    reached.add((cell.next, rest) if cell.next else rest)
             if not reached:
                 return False
             stacks = self._expand(reached)
         return None in stacks
+
+    def _list(self, items: tuple) -> _Cell | None:
+        """The items as a list whose every tail is one object, so that equal places are the same object."""
+        known = self.lists.get(id(items))
+        if known is None:
+            cell = None
+            for item in reversed(items):
+                cell = _Cell(item, cell)
+            known = self.lists[id(items)] = (items, cell)
+        return known[1]
+
+    def _less(self, item: tuple, low: int, high: int | None) -> tuple:
+        """One repetition less; the same object each time."""
+        key = (id(item), low, high)
+        if key not in self.repetitions:
+            self.repetitions[key] = (("rep", item, max(low - 1, 0), None if high is None else high - 1),)
+        return self.repetitions[key]
+
+    def _single(self, item: tuple) -> tuple:
+        return self.singles.setdefault(id(item), (item,))
 
     def _expand(self, stacks: set) -> set:
         """Every stack, rewritten until its top is a character set."""
@@ -135,26 +169,31 @@ class Grammar:
             if stack is None:
                 done.add(None)
                 continue
-            top, rest = stack
-            kind = top[0]
+            cell, rest = stack
+            kind = cell.item[0]
             if kind == "set":
                 done.add(stack)
-            elif kind == "ref":
-                todo.append((self.rules[top[1]], rest))
+                continue
+            after = (cell.next, rest) if cell.next else rest
+            if kind == "ref":
+                self._push(todo, self._single(self.rules[cell.item[1]]), after)
             elif kind == "alt":
-                todo.extend((option, rest) for option in top[1])
+                for option in cell.item[1]:
+                    self._push(todo, self._single(option), after)
             elif kind == "seq":
-                for item in reversed(top[1]):
-                    rest = (item, rest)
-                todo.append(rest)
+                self._push(todo, cell.item[1], after)
             else:
-                _, item, low, high = top
+                _, item, low, high = cell.item
                 if low == 0:
-                    todo.append(rest)
+                    todo.append(after)
                 if high is None or high > 0:
-                    more = ("rep", item, max(low - 1, 0), None if high is None else high - 1)
-                    todo.append((item, (more, rest)))
+                    more = self._list(self._less(item, low, high))
+                    self._push(todo, self._single(item), (more, after))
         return done
+
+    def _push(self, todo: list, items: tuple, after: tuple | None) -> None:
+        cell = self._list(items)
+        todo.append((cell, after) if cell else after)
 
 
 @lru_cache(maxsize=64)

@@ -81,7 +81,7 @@ def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
 def prune_and_study(rules: Mapping[str, Expr], roots: Iterable[str]) -> tuple[Rules, dict[str, Facts]]:
     """``prune``, with what ``study`` says of each rule that is left."""
     known = {name: study(body) for name, body in rules.items()}
-    doomed = _unproductive(rules)
+    doomed = unproductive(rules)
     kept: Rules = {}
     facts: dict[str, Facts] = {}
     todo = [name for name in roots if name in rules and name not in doomed]
@@ -98,8 +98,11 @@ def prune_and_study(rules: Mapping[str, Expr], roots: Iterable[str]) -> tuple[Ru
     return kept, facts
 
 
-def _unproductive(rules: Mapping[str, Expr]) -> set[str]:
-    """Least fixpoint from below: a rule is productive once some alternative needs only productive rules."""
+def unproductive(rules: Mapping[str, Expr]) -> set[str]:
+    """The rules that have no finite text.
+
+    Least fixpoint from below: a rule is productive once some alternative needs only productive rules.
+    """
     waiting: dict[str, list[str]] = {}
     productive: set[str] = set()
     todo = list(rules)
@@ -196,7 +199,7 @@ def check(
             raise GrammarError(f"rule {name} is not defined")
     if len(reached) - len(outside) < len(rules):
         raise GrammarError(f"rule {min(rules.keys() - reached)} is not reachable")
-    if doomed := _unproductive(rules):
+    if doomed := unproductive(rules):
         raise GrammarError(f"rule {min(doomed)} has no finite text")
     if nullable := [name for name, fact in facts.items() if fact.nullable]:
         facts = _with_nullable(rules, nullable)

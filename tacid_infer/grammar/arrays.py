@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..gbnf import LONGEST, NEVER, Alt, Expr, Lit, repeat, seq
 from .document import Site
-from .forms import Form, Goal
+from .forms import Form, Goal, demanding
 from .maker import Maker
 
 
@@ -37,7 +37,7 @@ def _goal(form: Form, index: int) -> Goal:
             sites[items.prefix[index]] = None
         elif items.rest is not None:
             sites[items.rest] = None
-    return tuple(sites)
+    return demanding(sites)
 
 
 def _tail(form: Form, fixed: int, low: int, high: int | None, site: Site, maker: Maker) -> Expr:

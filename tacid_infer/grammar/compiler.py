@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
 from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor
-from ..gbnf.check import prune_and_study, study
+from ..gbnf.check import prune_and_study, study, unproductive
 from .annotations import ANNOTATIONS
 from .arrays import array
 from .document import Document, Site
@@ -103,7 +103,7 @@ class _Compiler:
             self.rules[ref.name] = self._body(goal)
         rules, facts = prune_and_study(self.rules, [start.name])
         if start.name in self.rules and start.name not in rules:
-            raise self._blame(start.name, rules)
+            raise self._blame(start.name)
         outside = check(rules, [start.name], PRIMITIVES.keys() | self._shared.keys(), facts)
         shared = tuple(rules for name, rules in self._shared.items() if name in outside)
         widened = tuple(
@@ -219,22 +219,19 @@ class _Compiler:
             options.append(factor(listed, self.define))
         return alt(option for option in options if option != NEVER)
 
-    def _blame(self, start: str, sound: Rules) -> UnsatisfiableSchema:
+    def _blame(self, start: str) -> UnsatisfiableSchema:
         """Follow what the root cannot do without to where nothing fits."""
         name = start
+        doomed = unproductive(self.rules)
         seen: set[str] = set()
         site = self.sites[start]
-        while name not in seen:
+        while True:
             seen.add(name)
             site = self.sites.get(name, site)
-            doomed = [
-                other
-                for other in study(self.rules[name]).mentions
-                if other in self.rules and other not in sound and other not in seen
-            ]
-            if not doomed:
+            blockers = [other for other in study(self.rules[name]).mentions if other in doomed and other not in seen]
+            if not blockers:
                 break
-            name = doomed[-1]
+            name = blockers[-1]
         keyword, reason = _contradiction(site.schema)
         pointer = site.pointer
         place = f"the schema at {pointer}" if pointer else "the schema"

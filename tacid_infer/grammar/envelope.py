@@ -6,7 +6,6 @@ names are made positional (``call-0-facts-get``) when the grammar is written.
 
 from __future__ import annotations
 
-import json
 import marshal
 import re
 from collections import OrderedDict
@@ -22,7 +21,7 @@ from ..tools import Tool, ToolChoice, parse_tool_choice, parse_tools
 from .compiler import CompiledSchema, Widened, compile_document
 from .primitives import PRIMITIVES
 from .shared import SharedRules
-from .values import OBJECT
+from .values import OBJECT, quote
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _T = TypeVar("_T")
@@ -189,7 +188,7 @@ def _compile(tools: list[Tool], choice: ToolChoice) -> Compiled:
 
 def _name(tool: Tool) -> str:
     """The name as JSON text; the writer escapes it a second time, for GBNF (ADR-0056, "A tool name is untrusted")."""
-    return json.dumps(tool.name, ensure_ascii=False)
+    return quote(tool.name)
 
 
 def _scoped(root: Ref, scope: str) -> Ref:

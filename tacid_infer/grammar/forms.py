@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -141,4 +141,10 @@ def key_goal(form: Form, name: str) -> Goal:
                 goal[rule.site] = None
         if not matched and keys.others is not None:
             goal[keys.others] = None
-    return tuple(goal)
+    return demanding(goal)
+
+
+def demanding(sites: Iterable[Site]) -> Goal:
+    """The sites as a goal, without those that demand nothing: equal demands must be equal goals, or a recursive schema
+    would never come to its end."""
+    return tuple(site for site in dict.fromkeys(sites) if site.schema is not True)

@@ -11,7 +11,6 @@ once the required ones have come in order, any named key may follow, and one tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -19,11 +18,11 @@ from typing import NamedTuple, TypeAlias
 from ..gbnf import LONGEST, NEVER, Alt, Branch, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
 from ..regular import Automaton, TooLarge, from_pattern, from_words
 from .document import Site
-from .forms import Form, Goal, KeyMap, KeyRule, key_goal
+from .forms import Form, Goal, KeyMap, KeyRule, demanding, key_goal
 from .maker import Maker, RuleMaker
 from .shared import SharedRules, make_shared
 from .texts import automaton_body, one_key_char
-from .values import spell
+from .values import quote, spell
 
 _BLOCK = 32
 """Optional keys that are factored together. Factoring is quadratic in the keys, so a longer run is cut into blocks:
@@ -212,7 +211,7 @@ def _extras(
         return []
     rules = [rule for keys in maps for rule in keys.patterns]
     if not rules and allowed is None:
-        return [(_unnamed(names, maker), tuple(others))]
+        return [(_unnamed(names, maker), demanding(others))]
     try:
         base = from_words(names).complement()
         if allowed is not None:
@@ -246,7 +245,7 @@ def _class_goal(maps: tuple[KeyMap, ...], matched: frozenset[KeyRule]) -> Goal:
         goal.update((rule.site, None) for rule in hits)
         if not hits and keys.others is not None and all(rule.pattern is not None for rule in keys.patterns):
             goal[keys.others] = None
-    return tuple(goal)
+    return demanding(goal)
 
 
 def _unnamed(names: list[str], maker: Maker) -> Expr:
@@ -261,7 +260,7 @@ def _unnamed(names: list[str], maker: Maker) -> Expr:
 
 
 def _is_plain(name: str) -> bool:
-    return json.dumps(name, ensure_ascii=False) == f'"{name}"'
+    return quote(name) == f'"{name}"'
 
 
 @lru_cache(maxsize=4096)
@@ -403,9 +402,11 @@ class _Machine:
         if len(places) == 1:
             ((number, state),) = places
             reach = self.branches[number].reach(state)
-            options.append(self.factored(self.edges(places, reach[:_BLOCK])))
-            for start in range(_BLOCK, len(reach), _BLOCK):
-                options.append(self.block(number, reach[start : start + _BLOCK], state))
+            # Blocks begin at the same keys wherever the object stands, so that all states share them.
+            here = _BLOCK - (reach[0] % _BLOCK if reach else 0)
+            options.append(self.factored(self.edges(places, reach[:here])))
+            if len(reach) > here:
+                options.append(self.block(number, reach[here:], state))
         else:
             options.append(self.factored(self.edges(places)))
         for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
@@ -414,12 +415,17 @@ class _Machine:
                 options.append(self.extra(number, state))
         return alt(option for option in options if option != NEVER)
 
-    def block(self, number: int, within: Sequence[int], state: _State) -> Expr:
-        """The keys of a later block, all of them reachable whatever came before."""
-        at = (number, within[0], within[-1], _State(0, state.seen, state.number))
-        if at not in self.blocks:
-            self.blocks[at] = self.maker.define(self.factored(self.edges(frozenset([(number, state)]), within)))
-        return self.blocks[at]
+    def block(self, number: int, within: Sequence[int], state: _State) -> Ref:
+        """The keys from here on, block by block: reachable alike, whatever came before."""
+        following: list[Ref] = []
+        for start in reversed(range(0, len(within), _BLOCK)):
+            at = (number, within[start], within[-1], _State(0, state.seen, state.number))
+            if at not in self.blocks:
+                self.blocks[at] = self.maker.reserve()
+                keys = self.factored(self.edges(frozenset([(number, state)]), within[start : start + _BLOCK]))
+                self.maker.put(self.blocks[at], alt([keys, *following]))
+            following = [self.blocks[at]]
+        return following[0]
 
     def extra(self, number: int, state: _State) -> Expr:
         branch = self.branches[number]
@@ -446,10 +452,9 @@ class _Machine:
             branch = self.branches[number]
             if not branch.has_room(state):
                 continue
-            for index in branch.reach(state):
-                if within is None or index in within:
-                    key = branch.keys[index]
-                    by_name.setdefault(key.name, []).append((key.goal, (number, branch.after(state, index))))
+            for index in branch.reach(state) if within is None else within:
+                key = branch.keys[index]
+                by_name.setdefault(key.name, []).append((key.goal, (number, branch.after(state, index))))
         found: list[_Edge] = []
         for name, entries in by_name.items():
             by_goal: dict[Goal, list[_Place]] = {}
@@ -476,7 +481,7 @@ class _Machine:
     def factored(self, edges: list[_Edge]) -> Expr:
         branches: list[Branch] = []
         for edge in edges:
-            text = json.dumps(edge.name, ensure_ascii=False)[1:] + ": "
+            text = quote(edge.name)[1:] + ": "
             if edge.literal is not None:
                 opening, rest = edge.literal
                 branches.append((text + opening, seq(rest, self.next(edge.places))))
@@ -494,7 +499,7 @@ class _Machine:
 
 def _cuts(names: set[str]) -> dict[str, int]:
     """For each key, how many characters of its JSON text tell it from all the others."""
-    texts = sorted((json.dumps(name, ensure_ascii=False)[1:], name) for name in names)
+    texts = sorted((quote(name)[1:], name) for name in names)
     cuts: dict[str, int] = {}
     for index, (text, name) in enumerate(texts):
         shared = 0

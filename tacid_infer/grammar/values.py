@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..gbnf import EMPTY, Alt, Branch, Expr, Lit, seq
+from ..untrusted import in_json
 
 NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << bit for bit in range(7))
 """One bit a type. A number is an integer (1.0 is one, as of draft 6) or has a fraction."""
@@ -70,6 +71,11 @@ def is_writable(value: Any) -> bool:
     return True
 
 
+def quote(text: str) -> str:
+    """The text as JSON, in its one spelling in a reply: no escape but the needed ones."""
+    return in_json(json.dumps(text, ensure_ascii=False))
+
+
 def spell(value: Any) -> Branch:
     """The value's spellings in a reply: its opening text, and what follows.
 
@@ -84,14 +90,16 @@ def spell(value: Any) -> Branch:
 
 def _pieces(value: Any) -> list[str | Expr]:
     match value:
-        case None | bool() | str():
-            return [json.dumps(value, ensure_ascii=False)]
+        case str():
+            return [quote(value)]
+        case None | bool():
+            return [json.dumps(value)]
         case int() | float():
             return _number(value)
         case Mapping():
             parts: list[str | Expr] = ["{"]
             for number, (key, item) in enumerate(value.items()):
-                parts.append(f"{', ' if number else ''}{json.dumps(key, ensure_ascii=False)}: ")
+                parts.append(f"{', ' if number else ''}{quote(key)}: ")
                 parts.extend(_pieces(item))
             return [*parts, "}"]
     parts = ["["]

@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 
 from ..tools import Tool, ToolChoice
+from ..untrusted import in_json
 from .narrowing import AllowList
-from .untrusted import in_json
 
 _CALL = '{"tool": "<name>", "arguments": {...}}'
 _SAY = '{"say": "<text>"}'

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidRequest
-from .untrusted import in_json, in_prose
+from ..untrusted import in_json, in_prose
 
 
 def render_messages(raw: Sequence[Any], catalogue: str) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ def one(schema: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"x": schema}, "required": ["x"]}
 
 
-class raw(str):  # noqa: N801
+class raw(str):
     """A value as it is spelt, where JSON's writer would spell it otherwise."""
 
 

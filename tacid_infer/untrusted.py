@@ -1,8 +1,9 @@
 """Keeps untrusted text from becoming control tokens.
 
 llama-server reads special tokens out of every part of a prompt, so a name, a description or a message that spells one
-(``<|im_start|>``) would open a turn of its own. In JSON the first character is written as an escape, which changes
-nothing for a reader of the JSON; in plain text a zero-width space is put behind it.
+(``<|im_start|>``) would open a turn of its own; and a literal of a grammar that spells one is met by the control token
+itself, which the reply then does not show. In JSON the first character is written as an escape, which changes nothing
+for a reader of the JSON; in plain text a zero-width space is put behind it.
 """
 
 from __future__ import annotations

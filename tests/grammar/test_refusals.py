@@ -1,0 +1,120 @@
+"""Schemas that are refused: each error names the pointer and the keyword, and comes in bounded time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tacid_infer.errors import InvalidSchema, InvalidTool, InvalidToolChoice, SchemaError, UnsatisfiableSchema
+from tacid_infer.grammar import compile_schema, compile_turn
+
+from ..conftest import admits
+
+INVALID: list[tuple[Any, str, str | None]] = [
+    (5, "", None),
+    ([], "", None),
+    ({"properties": []}, "/properties", "properties"),
+    ({"type": "object", "properties": {"x": {"type": "sting"}}, "required": ["x"]}, "/properties/x/type", "type"),
+    ({"type": "object", "properties": {"x": 7}, "required": ["x"]}, "/properties/x", None),
+    ({"enum": "a"}, "/enum", "enum"),
+    ({"type": "integer", "minimum": float("inf")}, "/minimum", "minimum"),
+    ({"type": "string", "minLength": -1}, "/minLength", "minLength"),
+    ({"type": "string", "pattern": 5}, "/pattern", "pattern"),
+    ({"anyOf": {}}, "/anyOf", "anyOf"),
+    ({"required": "a"}, "/required", "required"),
+    ({"type": "integer", "multipleOf": 0}, "/multipleOf", "multipleOf"),
+    ({"const": "\ud800"}, "/const", "const"),
+    ({"$ref": 5}, "/$ref", "$ref"),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer", "keyword"), INVALID)
+def test_invalid(schema: Any, pointer: str, keyword: str | None) -> None:
+    with pytest.raises(InvalidSchema) as caught:
+        compile_schema(schema)
+    assert (caught.value.pointer, caught.value.keyword) == (pointer, keyword)
+
+
+UNSATISFIABLE: list[tuple[Any, str, str | None]] = [
+    (False, "", None),
+    ({"enum": []}, "", "enum"),
+    ({"anyOf": []}, "", "anyOf"),
+    ({"type": "object", "properties": {"x": {"enum": []}}, "required": ["x"]}, "/properties/x", "enum"),
+    ({"type": "object", "properties": {"x": False}, "required": ["x"]}, "/properties/x", None),
+    ({"type": "object", "properties": {"r": {"type": "array", "minItems": 5, "maxItems": 3}}, "required": ["r"]},
+     "/properties/r", "maxItems"),
+    ({"type": "integer", "minimum": 5, "maximum": 4}, "", "maximum"),
+    ({"type": "string", "const": 5}, "", "const"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "pointer", "keyword"), UNSATISFIABLE)
+def test_without_an_instance(schema: Any, pointer: str, keyword: str | None) -> None:
+    with pytest.raises(UnsatisfiableSchema) as caught:
+        compile_schema(schema)
+    assert (caught.value.pointer, caught.value.keyword) == (pointer, keyword)
+
+
+def test_the_tool_is_named() -> None:
+    with pytest.raises(UnsatisfiableSchema) as caught:
+        compile_turn([{"name": "good"}, {"name": "bad", "parameters": {"type": "array"}}])
+    assert caught.value.tool == "bad"
+    assert "bad" in caught.value.message
+
+
+def test_deep_nesting_compiles() -> None:
+    schema: Any = {"type": "integer"}
+    for _ in range(500):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    grammar = compile_schema(schema)
+    assert admits(grammar, '{"a": ' * 500 + "1" + "}" * 500)
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf", "not"])
+def test_deep_combinators_answer(keyword: str) -> None:
+    schema: Any = {"type": "integer"}
+    for _ in range(500):
+        schema = {keyword: schema if keyword == "not" else [schema]}
+    try:
+        compile_schema(schema)
+    except SchemaError as error:
+        assert "nested" in error.message
+
+
+def test_large_schema_compiles() -> None:
+    properties = {f"key{number}": {"type": "string", "description": "x" * 400} for number in range(10000)}
+    schema = {"type": "object", "properties": properties}
+    assert len(json.dumps(schema)) > 4_000_000
+    grammar = compile_schema(schema)
+    assert len(grammar) < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("tools", "index", "member"),
+    [
+        ([{"parameters": {}}], 0, "name"),
+        ([{"name": 7}], 0, "name"),
+        ([{"name": ""}], 0, "name"),
+        ([{"name": "a"}, {"name": "e", "parameters": "x"}], 1, "parameters"),
+        (["f"], 0, None),
+        ([{"type": "function", "function": {"name": "x", "description": 5}}], 0, "function.description"),
+    ],
+)
+def test_malformed_tools(tools: Any, index: int, member: str | None) -> None:
+    with pytest.raises(InvalidTool) as caught:
+        compile_turn(tools)
+    assert caught.value.details.get("index") == index
+    assert caught.value.details.get("member") == member
+
+
+@pytest.mark.parametrize("choice", ["zzz", {"type": "function"}, 5, {"type": "function", "function": {"name": "c"}}])
+def test_malformed_choice(choice: Any) -> None:
+    with pytest.raises(InvalidToolChoice):
+        compile_turn([{"name": "a"}, {"name": "b"}], tool_choice=choice)
+
+
+def test_required_with_nothing_to_call() -> None:
+    with pytest.raises(InvalidToolChoice):
+        compile_turn([], tool_choice="required")
