@@ -84,7 +84,9 @@ class RunningEngine:
 
     def say(self, grammar: str, **sampling: Any) -> EngineReply:
         """One reply under a grammar."""
-        sampling = {"temperature": 1.0, "max_tokens": 2000, **sampling}
+        # The tiny model is random to the byte: held to ASCII, its text is always UTF-8.
+        ascii_only = [[token, False] for token in range(3 + 0x80, 3 + 0x100)]
+        sampling = {"temperature": 1.0, "max_tokens": 2000, "logit_bias": ascii_only, **sampling}
         request = EngineRequest([{"role": "user", "content": "x"}], grammar, sampling=sampling)
         reply = self.run(self.client.complete(request, timeout=60))
         assert isinstance(reply, EngineReply)

@@ -95,14 +95,12 @@ class Supervisor:
         self._task = asyncio.create_task(self._run(), name="engine supervisor")
 
     async def stop(self) -> None:
-        """End the engine, and remove its socket."""
+        """End the engine that this supervisor launched, if any, and remove its socket."""
         self._enter(State.STOPPING, "stopping")
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        if self._process is not None:
-            await self._process.stop()
         await self.client.close()
         self._enter(State.STOPPED, "stopped")
 

@@ -23,6 +23,8 @@ from .values import FRACTION, INTEGER
 
 _MOST_REMAINDERS = 400
 _EXPONENTS = (-324, 307)
+_EXACT_DIGITS = 15
+"""Up to so many digits a double keeps them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,12 @@ class _Plain:
         if not self.stepped and self.is_past_low(count, low) and (self.unbounded or high != 0):
             left = len(self.high) - count - (high > 0)
             more = Rep(DIGIT, 0, left) if left else EMPTY
-            return seq(more, optional(ZERO_FRACTION if self.whole else Ref("fraction")))
+            if not self.whole:
+                return seq(more, optional(Ref("fraction")))
+            if left + count <= _EXACT_DIGITS:
+                return seq(more, optional(ZERO_FRACTION))
+            few = Rep(DIGIT, 0, _EXACT_DIGITS - count) if count < _EXACT_DIGITS else EMPTY
+            return alt([more, seq(few, ZERO_FRACTION)]) if count <= _EXACT_DIGITS else more
         if state in self.memo:
             return self.memo[state]
         options = self.digits(state)
@@ -218,6 +225,10 @@ class _Plain:
         against_high = -1 if self.unbounded else (count > len(self.high)) - (count < len(self.high)) or high
         if against_low < 0 or against_high > 0:
             return NEVER
+        if (self.whole or self.stepped) and count > _EXACT_DIGITS - self.places:
+            # With a fraction, readers take it for a double, which no longer tells neighbours apart.
+            exact = remainder == 0 and not (against_low == 0 and (self.low_fraction or self.span.low_open))
+            return EMPTY if exact and not (against_high == 0 and self.span.high_open) else NEVER
         remainder = remainder * 10**self.places % self.modulus if self.stepped else 0
         return self.fraction(0, against_low == 0, against_high == 0, remainder)
 

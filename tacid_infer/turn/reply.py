@@ -174,7 +174,9 @@ def _call(turn: Turn, name: str, arguments: dict[str, Any], source: str) -> Call
     if found := turn.first_fault(name, arguments):
         pointer, fault = found
         message = f"the arguments of {name!r} do not fit its schema, at {pointer or 'the top'}: {fault}"
-        if source == "supervised" and not any(place.tool == name for place in turn.widened):
+        # Bytes that were not UTF-8 come as U+FFFD, more of them than the grammar counted characters.
+        garbled = "\ufffd" in json.dumps(arguments, ensure_ascii=False)
+        if source == "supervised" and not garbled and not any(place.tool == name for place in turn.widened):
             message = f"the engine did not enforce the turn's grammar: {message}"
             raise NotEnforced(message, tool=name, pointer=pointer, arguments=arguments)
         raise InvalidArguments(message, tool=name, pointer=pointer, arguments=arguments)

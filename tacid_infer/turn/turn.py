@@ -16,6 +16,7 @@ from .catalogue import write_catalogue
 from .messages import render_messages
 from .narrowing import AllowList, narrow
 from .protocol import PROTOCOL_NAMES, PROTOCOL_TOOLS
+from .validation import make_validator
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,8 @@ class Turn:
 
         validator = self._validators.get(name)
         if validator is None:
-            from jsonschema import Draft202012Validator
-            from jsonschema.validators import validator_for
-
             schema = next(tool.parameters for tool in self.tools if tool.name == name)
-            validator = self._validators[name] = validator_for(schema, default=Draft202012Validator)(schema)
+            validator = self._validators[name] = make_validator(schema)
         try:
             error = best_match(validator.iter_errors(arguments))
         except (Unresolvable, re.error, RecursionError):

@@ -1,0 +1,108 @@
+"""A scripted stand-in for a faulty engine: what a real llama-server cannot be made to do on demand.
+
+``python standin.py MODE [llama-server's flags]``. It listens on the Unix socket of --host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socketserver
+import sys
+import time
+from http.server import BaseHTTPRequestHandler
+
+MODE = sys.argv[1]
+SOCKET = sys.argv[sys.argv.index("--host") + 1]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *parts: object) -> None:
+        pass
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        if MODE == "never-healthy":
+            self.answer(503, b'{"error": {"message": "Loading model", "type": "unavailable_error"}}')
+        else:
+            self.answer(200, b'{"status": "ok"}')
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        grammar = body.get("grammar", "")
+        proof = grammar.startswith('root ::= "canary')
+        broken = grammar == "root ::= ( broken"
+        if MODE == "ignores-grammars":
+            self.say("Sure, here is some prose.")
+        elif broken and MODE != "takes-broken":
+            self.answer(400, b'{"error": {"code": 400, "message": "failed to parse grammar"}}')
+        elif broken:
+            self.say("anything")
+        elif proof:
+            self.say(grammar.split('"')[1])
+        elif MODE == "closes":
+            self.say("half", finish=False)
+            os._exit(0) if "exit" in sys.argv else self.connection.close()
+        elif MODE == "aborts":
+            self.say("half", finish=False)
+            os.kill(os.getpid(), signal.SIGABRT)
+        elif MODE == "errors":
+            self.answer(500, b'{"error": {"code": 500, "message": "it broke"}}')
+        elif MODE == "error-inside":
+            self.events([{"error": {"code": 400, "message": "the context size is exceeded", "n_ctx": 512,
+                                    "n_prompt_tokens": 900, "type": "exceed_context_size_error"}}])  # fmt: skip
+        elif MODE == "not-utf8":
+            self.raw(b'data: {"choices": [{"delta": {"content": "\xff\xfe"}}]}\n\n')
+        elif MODE == "silent":
+            time.sleep(600)
+        elif MODE == "stalls":
+            self.say("some", finish=False)
+            time.sleep(600)
+        else:
+            self.say("prose that no grammar admits")
+
+    def say(self, text: str, *, finish: bool = True) -> None:
+        events: list[object] = [{"choices": [{"delta": {"content": text}, "finish_reason": None}]}]
+        if finish:
+            events.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        self.events(events, finish=finish)
+
+    def events(self, events: list[object], *, finish: bool = True) -> None:
+        self.raw(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events), finish=finish)
+
+    def raw(self, body: bytes, *, finish: bool = True) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
+        if finish:
+            self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+if MODE.startswith("exit-"):
+    print("error: unknown argument: --no-jinja", file=sys.stderr)
+    sys.exit(int(MODE.removeprefix("exit-")))
+if MODE == "killed":
+    os.kill(os.getpid(), signal.SIGILL)
+if MODE == "ignores-sigterm":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if MODE == "floods":
+    for number in range(20000):
+        print(f"noise {number} " + "x" * 100, file=sys.stderr)
+Server(SOCKET, Handler).serve_forever()

@@ -1,0 +1,290 @@
+"""The supervisor with a real engine, and with a stand-in (standin.py) for the faults that a real one will not show."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacid_infer.engine import EngineReply, EngineRequest, EngineSettings, Event, State, SupervisedEngine, Supervisor
+from tacid_infer.engine.process import in_words
+from tacid_infer.errors import (
+    ContextOverflow,
+    EngineDied,
+    EngineRefused,
+    EngineStarting,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidConfiguration,
+)
+
+Run = Callable[[Any], Any]
+STANDIN = Path(__file__).parent / "standin.py"
+LONG = 'root ::= "a" [a-z]{1900}'
+
+
+def request(grammar: str = LONG, **sampling: Any) -> EngineRequest:
+    return EngineRequest([{"role": "user", "content": "x"}], grammar, sampling={"max_tokens": 3000, **sampling})
+
+
+async def complete(
+    engine: SupervisedEngine, asked: EngineRequest, timeout: float = 20, silence: float = 10
+) -> EngineReply:
+    async for piece in engine.stream(asked, timeout=timeout, silence=silence):
+        if isinstance(piece, EngineReply):
+            return piece
+    raise AssertionError
+
+
+async def until(met: Callable[[], bool], seconds: float = 15) -> None:
+    async with asyncio.timeout(seconds):
+        while not met():
+            await asyncio.sleep(0.02)
+
+
+class Minded:
+    """A supervisor in a ``with`` block, and the events it told."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self.events: list[Event] = []
+        self.lines: list[str] = []
+        self.supervisor = Supervisor(settings, self.events.append, self.lines.append)
+        self.engine = SupervisedEngine(self.supervisor)
+
+    async def __aenter__(self) -> Minded:
+        await self.supervisor.start()
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.supervisor.stop()
+        assert self.supervisor.state is State.STOPPED
+        assert not self.supervisor.settings.socket.exists()
+
+
+@pytest.fixture
+def real(tiny_model: Path, engine_command: tuple[str, ...], folder: Path) -> EngineSettings:
+    return EngineSettings(engine_command, tiny_model, folder / "e.sock", threads=1)
+
+
+def standin(folder: Path, mode: str, *more: str, **settings: Any) -> EngineSettings:
+    settings = {"stop_timeout": 0.5, "health_interval": 0.2, "health_timeout": 1, "start_timeout": 5, **settings}
+    return EngineSettings((sys.executable, str(STANDIN), mode, *more), folder / "m", folder / "e.sock", **settings)
+
+
+def test_a_turn_on_a_real_engine(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(real) as minded:
+            reply = await complete(minded.engine, request('root ::= "one" | "two"'))
+            assert reply.content in ("one", "two") and reply.finish_reason == "stop"
+            assert [event.state.value for event in minded.events][-1] == "ready"
+
+    run(work())
+
+
+def test_sigkill_in_the_middle_of_a_turn(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(real) as minded:
+            await minded.supervisor.wait_ready(20)
+            pid = minded.supervisor.status()["pid"]
+            pieces = minded.engine.stream(request(), timeout=20, silence=10)
+            await anext(pieces)
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(EngineDied, match="SIGKILL"):
+                async for _ in pieces:
+                    pass
+            started = time.monotonic()
+            reply = await complete(minded.engine, request('root ::= "again"'))
+            assert reply.content == "again"
+            assert time.monotonic() - started < 5
+            assert minded.supervisor.status()["pid"] != pid
+            assert minded.supervisor.restarts == {"exit": 1}
+
+    run(work())
+
+
+def test_a_stopped_engine_is_noticed_and_replaced(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        settings = EngineSettings(
+            real.command, real.model, real.socket, threads=1, stop_timeout=0.5, health_interval=0.3, health_timeout=0.5
+        )
+        async with Minded(settings) as minded:
+            await minded.supervisor.wait_ready(20)
+            pid = minded.supervisor.status()["pid"]
+            os.kill(pid, signal.SIGSTOP)
+            await until(lambda: minded.supervisor.state is State.READY and minded.supervisor.status()["pid"] != pid)
+            assert minded.supervisor.restarts == {"hung": 1}
+            assert (await complete(minded.engine, request('root ::= "x"'))).content == "x"
+
+    run(work())
+
+
+def test_leaving_a_turn_frees_the_slot(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(real) as minded:
+            pieces = minded.engine.stream(request('root ::= "a"+', max_tokens=100000), timeout=60, silence=10)
+            await anext(pieces)
+            await pieces.aclose()
+            reply = await complete(minded.engine, request('root ::= "free"'), timeout=10)
+            assert reply.content == "free"
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("exit-1", "exit code 1 while it loaded the model; last words: error: unknown argument: --no-jinja"),
+        ("exit-132", "exit code 132: SIGILL"),
+        ("killed", "killed by SIGILL (the binary was built for another CPU)"),
+        ("never-healthy", "not loaded within 1 s"),
+        ("ignores-grammars", "does not enforce grammars"),
+        ("takes-broken", "takes a broken grammar"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_never_is(folder: Path, run: Run, mode: str, words: str) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, mode, start_timeout=1)) as minded:
+            await until(lambda: any(words in event.message for event in minded.events))
+            assert all(event.state is not State.READY for event in minded.events)
+            with pytest.raises((EngineStarting, EngineUnavailable)):
+                await complete(minded.engine, request(), timeout=0.2)
+
+    run(work())
+
+
+def test_a_crash_loop_ends_in_a_clear_state(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "exit-1")) as minded:
+            await until(lambda: minded.supervisor.state is State.FAILING, 20)
+            assert "keeps dying" in minded.supervisor.reason and "--no-jinja" in minded.supervisor.reason
+            with pytest.raises(EngineUnavailable, match="keeps dying"):
+                await complete(minded.engine, request(), timeout=5)
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("mode", "error"),
+    [
+        ("closes", EngineDied),
+        ("aborts", EngineDied),
+        ("errors", EngineRefused),
+        ("error-inside", ContextOverflow),
+        ("not-utf8", EngineRefused),
+        ("silent", EngineTimeout),
+        ("stalls", EngineTimeout),
+    ],
+)
+def test_a_turns_fault_is_a_named_error(folder: Path, run: Run, mode: str, error: type[Exception]) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, mode)) as minded:
+            await minded.supervisor.wait_ready(20)
+            with pytest.raises(error) as caught:
+                await complete(minded.engine, request(), timeout=2, silence=0.5)
+            if mode == "aborts":
+                assert "SIGABRT" in str(caught.value)
+
+    run(work())
+
+
+def test_an_engine_that_wedges_is_killed(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "ignores-sigterm")) as minded:
+            await minded.supervisor.wait_ready(20)
+
+    run(work())
+
+
+def test_a_flood_of_lines_is_carried_and_bounded(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "floods")) as minded:
+            await minded.supervisor.wait_ready(20)
+            await until(lambda: len(minded.lines) >= 20000)
+
+    run(work())
+
+
+def test_a_stale_socket_is_replaced_and_a_live_one_is_not(real: EngineSettings, folder: Path, run: Run) -> None:
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(real.socket))
+    stale.close()
+
+    async def work() -> None:
+        async with Minded(real) as minded:
+            await minded.supervisor.wait_ready(20)
+            second = Supervisor(real)
+            await second.start()
+            await until(lambda: "in use by a running process" in second.reason)
+            await second.stop()
+            assert (await complete(minded.engine, request('root ::= "x"'))).content == "x"
+
+    run(work())
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "dangling link"])
+def test_what_is_no_socket_is_left_alone(real: EngineSettings, run: Run, kind: str) -> None:
+    path = real.socket
+    {
+        "file": lambda: path.write_text("x"),
+        "directory": path.mkdir,
+        "dangling link": lambda: path.symlink_to("nowhere"),
+    }[kind]()
+
+    async def work() -> None:
+        supervisor = Supervisor(real)
+        await supervisor.start()
+        await until(lambda: "left alone" in supervisor.reason)
+        await supervisor.stop()
+
+    run(work())
+    assert os.path.lexists(path)
+
+
+def test_the_engine_dies_with_a_killed_parent(real: EngineSettings) -> None:
+    script = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom tacid_infer.engine import *\n"
+        "async def main():\n"
+        f"    s = Supervisor(EngineSettings({real.command!r}, Path({str(real.model)!r}), Path({str(real.socket)!r})))\n"
+        "    await s.start(); await s.wait_ready(20); print(s.status()['pid'], flush=True); await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    os.kill(pid, 0)
+    parent.kill()
+    parent.wait()
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() or "zombie" in Path(f"/proc/{pid}/status").read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the engine outlived its parent")
+
+
+@pytest.mark.parametrize("flag", ["--host", "--grammar-file=x", "--jinja", "-m", "--json-schema", "--chat-template"])
+def test_flags_that_contradict_ours_are_refused(folder: Path, flag: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="refused"):
+        EngineSettings(("x",), folder / "m", folder / "e.sock", extra_args=(flag, "x"))
+
+
+def test_the_length_of_a_socket_path(folder: Path) -> None:
+    room = 107 - len(str(folder)) - 1
+    EngineSettings(("x",), folder / "m", folder / ("s" * room))
+    with pytest.raises(InvalidConfiguration, match="108 bytes long; the limit is 107"):
+        EngineSettings(("x",), folder / "m", folder / ("s" * (room + 1)))
+
+
+def test_exit_states_in_words() -> None:
+    assert in_words(0) == "exit code 0"
+    assert in_words(1) == "exit code 1"
+    assert in_words(-9).startswith("killed by SIGKILL")
+    assert in_words(132).startswith("exit code 132: SIGILL")
