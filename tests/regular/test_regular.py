@@ -1,0 +1,50 @@
+"""Patterns and automata, held against Python's own re on random texts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacid_infer.regular import UnsupportedPattern, from_pattern, from_words, parse_pattern
+
+PATTERNS = [
+    "", "a", "^a", "a$", "^a$", "^$", "a|b", "^a|b$", "(^a|b)c", "^(a|b)*abb$", "[0-9]", "[^ab]", r"^\d{2,3}$",
+    r"\w+@\w+", r"^(ab?){1,3}c?$", "^a{0}b$", "^(a|ab)(c|bcd)$", r"^[\w.-]+$", "^a.c$", "a+?b", "^(?:x|y)z", "[]a]|b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", [p for p in PATTERNS if p != "[]a]|b"])
+@settings(max_examples=60, deadline=None)
+@given(text=st.text("abcdxyz019@.- \n_", max_size=8))
+def test_an_automaton_finds_what_re_finds(pattern: str, text: str) -> None:
+    # Python's $ also matches before a last line end; ECMA-262's does not.
+    expected = re.search(pattern.replace("$", r"\Z"), text, re.ASCII) is not None
+    assert from_pattern(parse_pattern(pattern)).accepts(text) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    words=st.lists(st.text("abc", max_size=4), max_size=8),
+    others=st.lists(st.text("abc", max_size=4), max_size=8),
+    text=st.text("abc", max_size=5),
+    low=st.integers(0, 4),
+    high=st.integers(0, 4),
+)
+def test_the_algebra_of_automata(words: list[str], others: list[str], text: str, low: int, high: int) -> None:
+    one, two = from_words(words), from_words(others)
+    assert one.accepts(text) == (text in words)
+    assert one.complement().accepts(text) == (text not in words)
+    assert one.intersect(two).accepts(text) == (text in words and text in others)
+    assert one.union(two).accepts(text) == (text in words or text in others)
+    assert one.complement().limit(low, high).accepts(text) == (text not in words and low <= len(text) <= high)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?=a)", "(?<!a)b", r"(a)\1", r"\bword", "(", ")", "a**", "[b-a]", "[a", r"\p{Nope}", "(?i)a"]
+)
+def test_what_is_not_regular_is_named(pattern: str) -> None:
+    with pytest.raises(UnsupportedPattern, match=" at character "):
+        parse_pattern(pattern)
