@@ -25,6 +25,8 @@ def factor(branches: Iterable[Branch], define: Define) -> Expr:
     may be of any length and number.
     """
     ordered = sorted(dict.fromkeys(branches), key=_text)
+    if len(ordered) == 1:
+        return seq(Lit(ordered[0][0]), ordered[0][1])
     interned: dict[object, int] = {}
     nodes: list[_Node] = []
     # Post-order over the implied trie; a span of `ordered` agrees up to `depth`. `spans` is None on the way down.

@@ -22,6 +22,8 @@ def meets(form: Form, value: Any, normaliser: Maker | Normal) -> bool:
     kind = type_of(value)
     if not kind & form.types:
         return False
+    if kind == STRING and not form.excluded and not form.texts and form.max_length is None and not form.min_length:
+        return form.literals is None or value in form.literals
     key = identity(value)
     if form.literals is not None and key not in form.literals:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from ..gbnf import EMPTY, Alt, Branch, Expr, Lit, seq
@@ -64,6 +65,8 @@ def decimal(value: float) -> Decimal:
 
 def is_writable(value: Any) -> bool:
     """Whether a reply in UTF-8 can hold the value: no infinity, no half of a surrogate pair."""
+    if type(value) is str and value.isascii():
+        return True
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
@@ -71,6 +74,7 @@ def is_writable(value: Any) -> bool:
     return True
 
 
+@lru_cache(maxsize=8192)
 def quote(text: str) -> str:
     """The text as JSON, in its one spelling in a reply: no escape but the needed ones."""
     return in_json(json.dumps(text, ensure_ascii=False))
@@ -81,6 +85,8 @@ def spell(value: Any) -> Branch:
 
     Spacing is that of the wire format. A whole number may carry ``.0``; everything else has one spelling.
     """
+    if type(value) is str:
+        return quote(value), EMPTY
     items = _pieces(value)
     text = ""
     while items and isinstance(items[0], str):
@@ -92,8 +98,10 @@ def _pieces(value: Any) -> list[str | Expr]:
     match value:
         case str():
             return [quote(value)]
-        case None | bool():
-            return [json.dumps(value)]
+        case None:
+            return ["null"]
+        case bool():
+            return ["true" if value else "false"]
         case int() | float():
             return _number(value)
         case Mapping():
