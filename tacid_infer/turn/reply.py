@@ -53,6 +53,10 @@ class _NotAReply(ValueError):
     """The text is no object of the wire format; says why."""
 
 
+class _RepeatedKey(ValueError):
+    """A key stands twice in one object: the one thing that a grammar of open keys cannot keep out."""
+
+
 def read_reply(
     turn: Turn,
     *,
@@ -87,6 +91,8 @@ def read_reply(
         return Say(text)
     try:
         reply = _envelope(text)
+    except _RepeatedKey as error:
+        raise InvalidArguments(f"the reply cannot be read: {error}", text=text) from None
     except _NotAReply as error:
         if finish_reason == "length":
             raise TruncatedReply("the reply was cut off at the token limit, in the middle of it", text=text) from None
@@ -118,7 +124,7 @@ def parse_strictly(text: str) -> Any:
     start = len(text) - len(text.lstrip())
     try:
         value, end = decoder.raw_decode(text, start)
-    except _NotAReply:
+    except (_NotAReply, _RepeatedKey):
         raise
     except RecursionError:
         raise _NotAReply("it is nested too deeply") from None
@@ -137,7 +143,7 @@ def parse_strictly(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _NotAReply("a key stands twice in one object")
+        raise _RepeatedKey("a key stands twice in one object")
     return made
 
 

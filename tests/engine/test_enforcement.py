@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tacid_infer.errors import EngineRefused, TruncatedReply
+from tacid_infer.errors import EngineRefused, InvalidArguments, TruncatedReply
 from tacid_infer.grammar import compile_turn
 from tacid_infer.tools import parse_tools
 from tacid_infer.turn import AllowList, Call, Say, build_turn, read_reply
@@ -46,6 +46,10 @@ def test_thousands_of_constrained_replies(engine: RunningEngine) -> None:
             result = read_reply(turn, content=reply.content, finish_reason=reply.finish_reason, source="supervised")
         except TruncatedReply:
             continue  # Random text may go on for ever; that is a matter of sampling, not of the grammar.
+        except InvalidArguments as error:
+            # The one thing that a grammar of open keys admits and the reader does not.
+            assert "a key stands twice" in error.message
+            continue
         read += 1
         assert isinstance(result, Call)
         # jsonschema divides doubles (0.07 is no multiple of 0.01 to it), and Python's re knows no \\p: the reader above
@@ -64,7 +68,7 @@ def test_the_whole_turn_with_all_tools(engine: RunningEngine) -> None:
         reply = engine.say(turn.grammar, seed=seed, max_tokens=300)
         try:
             result = read_reply(turn, content=reply.content, finish_reason=reply.finish_reason, source="supervised")
-        except TruncatedReply:
+        except (TruncatedReply, InvalidArguments):
             continue
         kinds.add(type(result))
     assert kinds == {Call, Say}

@@ -61,7 +61,6 @@ NOT_A_REPLY = [
     "prose",
     CALL + " and more",
     CALL + CALL,
-    '{"tool": "t", "arguments": {"n": 1, "n": 2}}',
     '{"tool": "t", "arguments": {"n": NaN}}',
     '{"tool": "t", "arguments": {"n": 1e400}}',
     '{"tool": "t"}',
@@ -88,6 +87,13 @@ def test_half_an_object_is_a_named_error_that_carries_what_came() -> None:
     with pytest.raises(TruncatedReply) as caught:
         read_reply(TURN, content=CALL[:20], finish_reason="length", source="supervised")
     assert caught.value.details["text"] == CALL[:20]
+
+
+@pytest.mark.parametrize("source", ["supervised", "local"])
+def test_a_repeated_key_is_a_named_error(source: Any) -> None:
+    """A grammar of open keys admits it; a reader that took the last one would guess."""
+    with pytest.raises(InvalidArguments, match="a key stands twice"):
+        read_reply(TURN, content='{"tool": "t", "arguments": {"n": 1, "n": 2}}', source=source)
 
 
 @pytest.mark.parametrize("name", ["facts", "T", "t ", ""])
