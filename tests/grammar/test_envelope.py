@@ -88,6 +88,29 @@ def test_required_fields_are_required_and_optional_ones_optional_in_any_combinat
     assert read(grammar).admits(call("t", arguments)) == kept[2]
 
 
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), count=st.integers(0, 9))
+def test_required_and_optional_in_any_combination_of_any_object(data: st.DataObject, count: int) -> None:
+    keys = data.draw(
+        st.lists(st.text(min_size=0, max_size=5).filter(_is_text), min_size=count, max_size=count, unique=True)
+    )
+    required = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
+    chosen = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": "boolean"} for key in keys},
+        "required": required,
+        "additionalProperties": False,
+    }
+    grammar = compile_turn([{"name": "t", "parameters": schema}], tool_choice="t")
+    arguments = {key: True for key in keys if key in chosen}
+    assert read(grammar).admits(call("t", arguments)) == (set(required) <= set(chosen))
+
+
+def _is_text(text: str) -> bool:
+    return "<" not in text and "[" not in text and text.isprintable()
+
+
 def test_every_reference_is_defined_and_every_rule_reachable() -> None:
     grammar = read(compile_turn([{"name": "t", "parameters": OPTIONAL}, {"name": "u"}]))
     seen, todo = {"root"}, ["root"]
