@@ -52,29 +52,32 @@ _EMAIL = (
 )
 
 
-def _uri(extra: str) -> tuple[str, str]:
-    """RFC 3986 appendix A: a URI and a relative reference, with ``extra`` among the unreserved characters."""
+def _uri(extra: str, private: str) -> tuple[str, str]:
+    """RFC 3986 appendix A: a URI and a relative reference, with ``extra`` among the unreserved characters and
+    ``private`` among those of a query."""
     plain = rf"A-Za-z0-9._~{extra}\-"
     pct = r"%[0-9A-Fa-f]{2}"
     pchar = rf"([{plain}!$&'()*+,;=:@]|{pct})"
     host = rf"(\[({_IPV6}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]|([{plain}!$&'()*+,;=]|{pct})*)"
     authority = rf"(([{plain}!$&'()*+,;=:]|{pct})*@)?{host}(:\d*)?"
     rooted = rf"(//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?"
-    tail = rf"(\?([{plain}!$&'()*+,;=:@/?]|{pct})*)?(#([{plain}!$&'()*+,;=:@/?]|{pct})*)?"
+    tail = rf"(\?([{plain}!$&'()*+,;=:@/?{private}]|{pct})*)?(#([{plain}!$&'()*+,;=:@/?]|{pct})*)?"
     absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:({rooted}|{pchar}+(/{pchar}*)*)?){tail}"
     first = rf"([{plain}!$&'()*+,;=@]|{pct})+"
     relative = rf"({rooted}|{first}(/{pchar}*)*)?){tail}"
     return absolute, relative
 
 
-_URI, _RELATIVE = _uri("")
-_IRI, _RELATIVE_IRI = _uri(r"\u00A0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF\u{10000}-\u{EFFFD}")
+_URI, _RELATIVE = _uri("", "")
+_IRI, _RELATIVE_IRI = _uri(
+    r"\u00A0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF\u{10000}-\u{EFFFD}", r"\uE000-\uF8FF\u{F0000}-\u{10FFFD}"
+)
 
 # RFC 6570 section 2.
 _VARNAME = r"([A-Za-z0-9_]|%[0-9A-Fa-f]{2})(\.?([A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*"
 _VARSPEC = rf"{_VARNAME}(\*|:[1-9]\d{{0,3}})?"
 _TEMPLATE = (
-    r"([!#$&(-;=?-\[\]_a-z~\u00A0-\uD7FF\uE000-\u{10FFFD}]|%[0-9A-Fa-f]{2}"
+    r"([!#$&-;=?-\[\]_a-z~\u00A0-\uD7FF\uE000-\u{10FFFD}]|%[0-9A-Fa-f]{2}"
     rf"|\{{[+#./;?&=,!@|]?{_VARSPEC}(,{_VARSPEC})*\}})*"
 )
 

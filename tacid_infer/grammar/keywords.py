@@ -145,6 +145,12 @@ def _dependent_required(context: Context, site: Site, value: Any, form: Form) ->
     form.dependents += tuple((key, tuple(map(str, names)), site) for key, names in value.items())
 
 
+def _contains(context: Context, site: Site, value: Any, form: Form) -> None:
+    """Which item it is, a grammar does not say; that there is one, it does."""
+    if site.schema.get("minContains", 1) != 0:
+        form.min_items = max(form.min_items, 1)
+
+
 def _property_names(context: Context, site: Site, value: Any, form: Form) -> None:
     form.names += (context.document.child(site, "propertyNames"),)
 
@@ -169,6 +175,7 @@ ADDERS: dict[str, Callable[[Context, Site, Any, Form], None]] = {
     "required": _required,
     "dependentRequired": _dependent_required,
     "propertyNames": _property_names,
+    "contains": _contains,
     # Made by ``negation`` only: values and patterns that are excluded.
     "\0excluded": _exclude,
     "\0noPattern": _no_pattern,

@@ -78,7 +78,7 @@ class Normaliser:
                     adder(self, site, value, form)
             elif keyword in _COMBINERS:
                 combined.append(keyword)
-            elif keyword in _UNENFORCED and not _UNENFORCED[keyword](value):
+            if keyword in _UNENFORCED and not _UNENFORCED[keyword](value):
                 self.report(site, keyword, "not enforced by the grammar")
         if "properties" in schema or "additionalProperties" in schema or "patternProperties" in schema:
             self._add_keys(site, forms)
@@ -107,7 +107,7 @@ class Normaliser:
                 patterns.append(KeyRule(pattern, child(site, "patternProperties", source)))
         others = child(site, "additionalProperties") if "additionalProperties" in schema else None
         closes = bool(named) and not isinstance(schema, Derived)
-        if named or patterns or (others is not None and others.schema is not True):
+        if named or patterns or others is not None:
             for form in forms:
                 form.keys += (KeyMap(site, named, tuple(patterns), others, closes),)
 
@@ -136,7 +136,7 @@ class Normaliser:
         target = self.document.resolve(site, value)
         if target is None:
             self.report(site, "$ref", f"{short(value)} leads nowhere in this schema")
-            return forms
+            return self._all_evaluated(site, forms)
         if not isinstance(target.schema, (Mapping, bool)):
             raise site.invalid("$ref", f"{short(value)} does not lead to a schema")
         if target in path or target is site:
@@ -145,7 +145,7 @@ class Normaliser:
 
     def _dynamic(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         self.report(site, "$dynamicRef", "dynamic references are not followed")
-        return forms
+        return self._all_evaluated(site, forms)
 
     def _all_of(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         for branch in self._branches(site, "allOf", value):
@@ -232,12 +232,18 @@ class Normaliser:
             forms = [*held, *self.apply(absent, forms, path)]
         return forms
 
+    def _all_evaluated(self, site: Site, forms: list[Form]) -> list[Form]:
+        """The forms, with every key evaluated: no ``unevaluatedProperties`` around them refuses any."""
+        for form in forms:
+            form.keys += (KeyMap(site, {}, (), Site(True, site, ())),)
+        return forms
+
     def _unevaluated(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         """``unevaluatedProperties`` as ``additionalProperties`` over all names that the schema evaluates anywhere."""
         child = self.document.child
         site_rest = child(site, "unevaluatedProperties")
         if site_rest.schema is True:
-            return forms
+            return self._all_evaluated(site, forms)
         named: dict[str, Site] = {}
         patterns: list[KeyRule] = []
         anything = Site(True, site, ())
@@ -292,7 +298,7 @@ _ORDER = {keyword: number for number, keyword in enumerate(_COMBINERS)}
 
 _UNENFORCED: dict[str, Callable[[Any], bool]] = {
     "uniqueItems": lambda value: value is False,
-    "contains": lambda value: value is True,
+    "contains": lambda value: False,
     "unevaluatedItems": lambda value: value is True,
 }
 """Keywords that no context-free grammar of a sensible size enforces, and the values at which they demand nothing."""

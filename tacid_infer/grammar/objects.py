@@ -29,7 +29,7 @@ _BLOCK = 32
 each further block is one more live stack where a key begins, and the grammar stays linear."""
 
 _MOST_STATES = 400
-_ANY_ORDER = 3
+_ANY_ORDER = 4
 """Up to so many named keys are read in any order, where any order is wanted: each set of them is a state."""
 
 _SEPARATE, _OPEN = ', "', '"'
