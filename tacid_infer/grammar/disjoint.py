@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from functools import reduce
 from itertools import combinations
+from typing import TypeAlias
 
-from .document import Derived, Site
-from .forms import Form, key_goal
+from .document import Derived, Document, Site
+from .forms import Form, Goal, key_goal
 from .maker import Normal
 from .negation import negate
-from .values import NUMBER, OBJECT, identity, type_of
+from .values import ALL_TYPES, NULL, NUMBER, OBJECT, TYPE_NAMES, identity, type_of
 
 _MOST_BRANCHES = 48
-_DEEPEST = 3
+_DEEPEST = 8
 
 
 def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: tuple[Site, ...]) -> list[Site]:
@@ -26,7 +29,7 @@ def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: t
     forms = [normaliser.apply(branch, [Form()], path) for branch in branches]
     denials: list[list[Site]] = [[] for _ in branches]
     for one, other in combinations(range(len(branches)), 2):
-        if _disjoint(normaliser, forms[one], forms[other], 0):
+        if _disjoint(normaliser, forms[one], forms[other]):
             continue
         for kept, shared in ((one, other), (other, one)):
             denied = negate(normaliser.document, branches[shared])
@@ -42,12 +45,12 @@ def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: t
     ]
 
 
-def _disjoint(normaliser: Normal, left: list[Form], right: list[Form], depth: int) -> bool:
+def _disjoint(normaliser: Normal, left: list[Form], right: list[Form]) -> bool:
     """Whether no value meets a form of each; False proves nothing."""
-    return all(_exclude(normaliser, one, other, depth) for one in left for other in right)
+    return all(_exclude(normaliser, one, other) for one in left for other in right)
 
 
-def _exclude(normaliser: Normal, one: Form, other: Form, depth: int) -> bool:
+def _exclude(normaliser: Normal, one: Form, other: Form) -> bool:
     types = one.types & other.types
     if types == 0:
         return True
@@ -60,17 +63,12 @@ def _exclude(normaliser: Normal, one: Form, other: Form, depth: int) -> bool:
                 return True
     if types & ~NUMBER == 0:
         return _below(one, other) or _below(other, one)
-    if types != OBJECT or depth > _DEEPEST:
+    if types != OBJECT:
         return False
+    # An instance of both would have every key that one of them requires, with a value that suits both.
     return any(
-        _disjoint(
-            normaliser,
-            normaliser.alternatives(key_goal(form, name)),
-            normaliser.alternatives(key_goal(against, name)),
-            depth + 1,
-        )
-        for form, against in ((one, other), (other, one))
-        for name in form.required
+        _apart(_sketch(normaliser.document, key_goal(one, name)), _sketch(normaliser.document, key_goal(other, name)))
+        for name in one.required | other.required
     )
 
 
@@ -79,3 +77,72 @@ def _below(low: Form, high: Form) -> bool:
     if low.high is None or high.low is None:
         return False
     return low.high < high.low or (low.high == high.low and (low.high_open or high.low_open))
+
+
+_Sketch: TypeAlias = tuple[int, dict[Hashable, int] | None]
+"""What a glance at a value's schema tells: its types, and its values with their types, if they are listed."""
+
+_ANYTHING: _Sketch = (ALL_TYPES, None)
+_NOTHING: _Sketch = (0, {})
+
+
+def _apart(one: _Sketch, other: _Sketch) -> bool:
+    """Whether no value suits both sketches."""
+    if not one[0] & other[0]:
+        return True
+    if one[1] is not None and other[1] is not None:
+        return one[1].keys().isdisjoint(other[1])
+    listed, types = (one[1], other[0]) if one[1] is not None else (other[1], one[0])
+    return listed is not None and not any(kind & types for kind in listed.values())
+
+
+def _both(one: _Sketch, other: _Sketch) -> _Sketch:
+    types = one[0] & other[0]
+    listed = one[1] if one[1] is not None else other[1]
+    if one[1] is not None and other[1] is not None:
+        listed = {key: kind for key, kind in one[1].items() if key in other[1]}
+    return types, None if listed is None else {key: kind for key, kind in listed.items() if kind & types}
+
+
+def _sketch(document: Document, goal: Goal) -> _Sketch:
+    found = _ANYTHING
+    for site in goal:
+        found = _both(found, _sketch_of(document, site, 0))
+    return found
+
+
+def _sketch_of(document: Document, site: Site, depth: int) -> _Sketch:
+    """A glance that follows references and combinators, and never a property: so it always ends."""
+    schema = site.schema
+    if schema is False:
+        return 0, None
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return _ANYTHING
+    found = _ANYTHING
+    names = schema.get("type")
+    names = [names] if isinstance(names, str) else names
+    if isinstance(names, list) and all(isinstance(name, str) and name in TYPE_NAMES for name in names):
+        types = NULL if schema.get("nullable") is True else 0
+        for name in names:
+            types |= TYPE_NAMES[name]
+        found = (types, None)
+    for listed in ([schema["const"]] if "const" in schema else None, schema.get("enum")):
+        if isinstance(listed, list):
+            found = _both(found, (ALL_TYPES, {identity(value): type_of(value) for value in listed}))
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and (target := document.resolve(site, reference)) is not None:
+        found = _both(found, _sketch_of(document, target, depth + 1))
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if isinstance(branches := schema.get(keyword), list):
+            parts = [
+                _sketch_of(document, document.child(site, keyword, index), depth + 1) for index in range(len(branches))
+            ]
+            found = _both(
+                found, reduce(_both, parts, _ANYTHING) if keyword == "allOf" else reduce(_either, parts, _NOTHING)
+            )
+    return found
+
+
+def _either(one: _Sketch, other: _Sketch) -> _Sketch:
+    listed = None if one[1] is None or other[1] is None else {**one[1], **other[1]}
+    return one[0] | other[0], listed
