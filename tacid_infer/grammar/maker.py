@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..gbnf import Expr, Ref
 from .document import Document, Site
 from .forms import Form, Goal
-
-if TYPE_CHECKING:
-    from .shared import SharedRules
+from .shared import RuleMaker, SharedRules
 
 
 class Context(Protocol):
@@ -26,16 +24,6 @@ class Normal(Context, Protocol):
     def alternatives(self, goal: Goal) -> list[Form]: ...
 
     def apply(self, site: Site, forms: list[Form], path: tuple[Site, ...]) -> list[Form]: ...
-
-
-class RuleMaker(Protocol):
-    """Makes rules."""
-
-    def define(self, expr: Expr) -> Ref: ...
-
-    def reserve(self, hint: str = "") -> Ref: ...
-
-    def put(self, ref: Ref, expr: Expr) -> None: ...
 
 
 class Maker(RuleMaker, Context, Protocol):

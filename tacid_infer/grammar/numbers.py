@@ -16,9 +16,9 @@ from math import lcm
 from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, alt, seq
 from .document import Site
 from .forms import Form
-from .maker import Maker, RuleMaker
+from .maker import Maker
 from .primitives import DIGIT, E_SIGN, MOST_DIGITS, ZERO_FRACTION, optional
-from .shared import SharedRules, make_shared
+from .shared import RuleMaker, SharedRules, make_shared
 from .values import FRACTION, INTEGER
 
 _MOST_REMAINDERS = 400

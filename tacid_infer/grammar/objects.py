@@ -12,16 +12,13 @@ once the required ones have come in order, any named key may follow, and one tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
-from ..regular import Automaton, TooLarge, from_pattern, from_words
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, alt, factor, repeat, seq
 from .document import Site
-from .forms import Form, Goal, KeyMap, KeyRule, demanding, key_goal
-from .maker import Maker, RuleMaker
-from .shared import SharedRules, make_shared
-from .texts import automaton_body, one_key_char
+from .forms import Form, Goal, key_goal
+from .keys import closed, extras, name_filter
+from .maker import Maker
 from .values import quote, spell
 
 _BLOCK = 32
@@ -68,13 +65,13 @@ class _Branch:
     def __init__(self, form: Form, site: Site, maker: Maker) -> None:
         self.site = site
         self.maker = maker
-        maps = _closed(form, site, maker)
-        closed = Form()
-        closed.keys = maps
+        maps = closed(form, site, maker)
+        whole = Form()
+        whole.keys = maps
         names = list(_named(form))
-        allowed = _name_filter(form, maker)
+        allowed = name_filter(form, maker)
         self.keys = [
-            _Key(name, key_goal(closed, name), name in form.required)
+            _Key(name, key_goal(whole, name), name in form.required)
             for name in names
             if allowed is None or allowed.accepts(name)
         ]
@@ -84,7 +81,7 @@ class _Branch:
         self.most = form.max_keys
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
         self.watched = {name for key, needs in self.dependents for name in (key, *needs)}
-        self.extras = _extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        self.extras = extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
         self.in_any_order = maker.open_objects and len(self.keys) <= _ANY_ORDER
         if self.in_any_order:
             self.watched.update(key.name for key in self.keys)
@@ -148,164 +145,6 @@ def _stops(keys: list[_Key]) -> list[int | None]:
     for index in range(len(keys) - 1, -1, -1):
         stops.append(index if keys[index].required else stops[-1])
     return stops[::-1]
-
-
-def _closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
-    """The form's key maps; closed, where a turn closes what names properties and does not say otherwise."""
-    if maker.open_objects or not any(keys.closes for keys in form.keys):
-        return form.keys
-    if any(keys.others is not None and keys.closes for keys in form.keys):
-        return form.keys
-    anything = Site(True, site, ())
-    named = {name: anything for keys in form.keys for name in keys.named}
-    named.update((name, anything) for name in form.required)  # Naming what it requires would leave no instance.
-    patterns = tuple(KeyRule(rule.pattern, anything) for keys in form.keys for rule in keys.patterns)
-    return (*form.keys, KeyMap(site, named, patterns, Site(False, site, ()), closes=False))
-
-
-def _name_filter(form: Form, maker: Maker) -> Automaton | None:
-    """The keys that ``propertyNames`` admits, or None for all."""
-    allowed: Automaton | None = None
-    for site in form.names:
-        one = _names(site, maker)
-        if one is None:
-            continue
-        try:
-            allowed = one if allowed is None else allowed.intersect(one)
-        except TooLarge:
-            maker.report(site, "propertyNames", "the names' automaton is too large")
-    return allowed
-
-
-def _names(site: Site, maker: Maker) -> Automaton | None:
-    found: Automaton | None = None
-    for form in maker.alternatives((site,)):
-        one: Automaton | None = None
-        try:
-            if form.literals is not None:
-                one = from_words(value for value, _ in form.literals.values() if isinstance(value, str))
-            for rule in form.texts:
-                other = from_pattern(rule.pattern)
-                other = other.complement() if rule.negated else other
-                one = other if one is None else one.intersect(other)
-            if form.min_length or form.max_length is not None:
-                one = (from_words([]).complement() if one is None else one).limit(form.min_length, form.max_length)
-            if words := [value for value, _ in form.excluded if isinstance(value, str)]:
-                other = from_words(words).complement()
-                one = other if one is None else one.intersect(other)
-            if one is None:
-                return None
-            found = one if found is None else found.union(one)
-        except TooLarge:
-            maker.report(site, "propertyNames", "the names' automaton is too large")
-            return None
-    return from_words([]) if found is None else found
-
-
-def _extras(
-    maps: tuple[KeyMap, ...], names: list[str], allowed: Automaton | None, site: Site, maker: Maker
-) -> list[tuple[Expr, Goal]]:
-    """The keys that no schema names, by class: a key's text behind the opening quote, and its value's goal."""
-    others = dict.fromkeys(keys.others for keys in maps if keys.others is not None and not keys.patterns)
-    if any(other.schema is False for other in others):
-        return []
-    rules = [rule for keys in maps for rule in keys.patterns]
-    if not rules and allowed is None:
-        return [(_unnamed(names, maker), demanding(others))]
-    try:
-        base = from_words(names).complement()
-        if allowed is not None:
-            base = base.intersect(allowed)
-        classes = [(base, frozenset[KeyRule]())]
-        distinct = dict.fromkeys(rule.pattern for rule in rules)
-        for pattern in distinct:
-            if pattern is None:
-                continue
-            here = from_pattern(pattern)
-            away = here.complement()
-            matching = frozenset(rule for rule in rules if rule.pattern == pattern)
-            cut = [(part.intersect(here), matched | matching) for part, matched in classes]
-            cut += [(part.intersect(away), matched) for part, matched in classes]
-            classes = [(part, matched) for part, matched in cut if part.edges]
-        found: list[tuple[Expr, Goal]] = []
-        for part, matched in classes:
-            goal = _class_goal(maps, matched)
-            if not any(one.schema is False for one in goal):
-                found.append((automaton_body(part, 0, None, maker, chars=one_key_char), goal))
-    except TooLarge:
-        maker.report(site, "patternProperties", "the keys' automaton is too large")
-        return [(_unnamed(names, maker), ())]
-    return found
-
-
-def _class_goal(maps: tuple[KeyMap, ...], matched: frozenset[KeyRule]) -> Goal:
-    goal: dict[Site, None] = {}
-    for keys in maps:
-        hits = [rule for rule in keys.patterns if rule in matched]
-        goal.update((rule.site, None) for rule in hits)
-        if not hits and keys.others is not None and all(rule.pattern is not None for rule in keys.patterns):
-            goal[keys.others] = None
-    return demanding(goal)
-
-
-def _unnamed(names: list[str], maker: Maker) -> Expr:
-    """Any key but these, behind its opening quote: wherever it leaves the names' common path, it is free."""
-    if not names:
-        return Ref("key-rest")
-    if len(names) == 1:
-        return maker.share(_other_than(names[0]))
-    if any(not _is_plain(name) for name in names):
-        return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
-    return _leaving(sorted(set(names)), 0, maker)
-
-
-def _is_plain(name: str) -> bool:
-    return quote(name) == f'"{name}"'
-
-
-@lru_cache(maxsize=4096)
-def _other_than(ending: str) -> SharedRules:
-    """The endings of keys that are not this one."""
-    if not _is_plain(ending):
-        words = from_words([ending]).complement()
-        return make_shared("key", ending, lambda maker: automaton_body(words, 0, None, maker, chars=one_key_char))
-
-    def build(maker: RuleMaker) -> Expr:
-        expr = _away((), ends=False)
-        for number, char in enumerate(reversed(ending)):
-            expr = alt([_away((char,), ends=True), seq(Lit(char), expr)])
-            if number % 16 == 15:
-                expr = maker.define(expr)
-        return expr
-
-    return make_shared("key", ending, build)
-
-
-@lru_cache(maxsize=1024)
-def _away(chars: tuple[str, ...], *, ends: bool) -> Expr:
-    """A key goes on with none of these characters, or, if it may, ends."""
-    points = sorted({0x22, 0x5C, *map(ord, chars)})
-    other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
-    stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))
-    return Alt((seq(other, Ref("key-rest")), stop))
-
-
-def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
-    """Endings of keys that agree with the names (sorted, and two or more) up to ``depth``, and are none of them."""
-    branches: dict[str, list[str]] = {}
-    for name in names:
-        branches.setdefault(name[depth : depth + 1], []).append(name)
-    ends = "" not in branches
-    branches.pop("", None)
-    options = [_away(tuple(branches), ends=ends)]
-    for char, group in branches.items():
-        if len(group) == 1:
-            rest: Expr = maker.share(_other_than(group[0][depth + 1 :]))
-        else:
-            rest = _leaving(group, depth + 1, maker)
-        options.append(seq(Lit(char), rest))
-    expr = alt(options)
-    return maker.define(expr) if depth % 16 == 15 else expr
 
 
 def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:

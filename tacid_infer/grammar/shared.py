@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2s
-from typing import Any
+from typing import Any, Protocol
 
 from ..gbnf import Expr, Ref, Rules, check, prune, write_rules
-from .maker import RuleMaker
 from .primitives import PRIMITIVES
+
+
+class RuleMaker(Protocol):
+    """Makes rules."""
+
+    def define(self, expr: Expr) -> Ref: ...
+
+    def reserve(self, hint: str = "") -> Ref: ...
+
+    def put(self, ref: Ref, expr: Expr) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

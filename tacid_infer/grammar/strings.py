@@ -10,9 +10,9 @@ from ..regular import Automaton, Pattern, TooLarge, from_pattern, from_words
 from ..regular.structure import is_deterministic, whole
 from .document import Site
 from .forms import Form
-from .maker import Maker, RuleMaker
+from .maker import Maker
 from .primitives import QUOTE
-from .shared import SharedRules, make_shared
+from .shared import RuleMaker, SharedRules, make_shared
 from .texts import automaton_body, pattern_body
 
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from ..gbnf import EMPTY, Alt, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
 from ..regular import ANY, Automaton, Cat, CharSet, Node, Or, Repeat, Set, TooLarge, difference, intersection
-from .maker import RuleMaker
 from .primitives import QUOTE, RAW_CHAR
+from .shared import RuleMaker
 
 _MUST_ESCAPE: CharSet = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
 _NESTED = 20

@@ -1,0 +1,172 @@
+"""The keys of an object: which ones its schemas admit, and the text of those that no schema names."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..gbnf import Alt, Chars, Expr, Lit, Ref, alt, seq
+from ..regular import Automaton, TooLarge, from_pattern, from_words
+from .document import Site
+from .forms import Form, Goal, KeyMap, KeyRule, demanding
+from .maker import Maker
+from .shared import RuleMaker, SharedRules, make_shared
+from .texts import automaton_body, one_key_char
+from .values import quote
+
+
+def closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
+    """The form's key maps; closed, where a turn closes what names properties and does not say otherwise."""
+    if maker.open_objects or not any(keys.closes for keys in form.keys):
+        return form.keys
+    if any(keys.others is not None and keys.closes for keys in form.keys):
+        return form.keys
+    anything = Site(True, site, ())
+    named = {name: anything for keys in form.keys for name in keys.named}
+    named.update((name, anything) for name in form.required)  # Naming what it requires would leave no instance.
+    patterns = tuple(KeyRule(rule.pattern, anything) for keys in form.keys for rule in keys.patterns)
+    return (*form.keys, KeyMap(site, named, patterns, Site(False, site, ()), closes=False))
+
+
+def name_filter(form: Form, maker: Maker) -> Automaton | None:
+    """The keys that ``propertyNames`` admits, or None for all."""
+    allowed: Automaton | None = None
+    for site in form.names:
+        one = _names(site, maker)
+        if one is None:
+            continue
+        try:
+            allowed = one if allowed is None else allowed.intersect(one)
+        except TooLarge:
+            maker.report(site, "propertyNames", "the names' automaton is too large")
+    return allowed
+
+
+def _names(site: Site, maker: Maker) -> Automaton | None:
+    found: Automaton | None = None
+    for form in maker.alternatives((site,)):
+        one: Automaton | None = None
+        try:
+            if form.literals is not None:
+                one = from_words(value for value, _ in form.literals.values() if isinstance(value, str))
+            for rule in form.texts:
+                other = from_pattern(rule.pattern)
+                other = other.complement() if rule.negated else other
+                one = other if one is None else one.intersect(other)
+            if form.min_length or form.max_length is not None:
+                one = (from_words([]).complement() if one is None else one).limit(form.min_length, form.max_length)
+            if words := [value for value, _ in form.excluded if isinstance(value, str)]:
+                other = from_words(words).complement()
+                one = other if one is None else one.intersect(other)
+            if one is None:
+                return None
+            found = one if found is None else found.union(one)
+        except TooLarge:
+            maker.report(site, "propertyNames", "the names' automaton is too large")
+            return None
+    return from_words([]) if found is None else found
+
+
+def extras(
+    maps: tuple[KeyMap, ...], names: list[str], allowed: Automaton | None, site: Site, maker: Maker
+) -> list[tuple[Expr, Goal]]:
+    """The keys that no schema names, by class: a key's text behind the opening quote, and its value's goal."""
+    others = dict.fromkeys(keys.others for keys in maps if keys.others is not None and not keys.patterns)
+    if any(other.schema is False for other in others):
+        return []
+    rules = [rule for keys in maps for rule in keys.patterns]
+    if not rules and allowed is None:
+        return [(_unnamed(names, maker), demanding(others))]
+    try:
+        base = from_words(names).complement()
+        if allowed is not None:
+            base = base.intersect(allowed)
+        classes = [(base, frozenset[KeyRule]())]
+        distinct = dict.fromkeys(rule.pattern for rule in rules)
+        for pattern in distinct:
+            if pattern is None:
+                continue
+            here = from_pattern(pattern)
+            away = here.complement()
+            matching = frozenset(rule for rule in rules if rule.pattern == pattern)
+            cut = [(part.intersect(here), matched | matching) for part, matched in classes]
+            cut += [(part.intersect(away), matched) for part, matched in classes]
+            classes = [(part, matched) for part, matched in cut if part.edges]
+        found: list[tuple[Expr, Goal]] = []
+        for part, matched in classes:
+            goal = _class_goal(maps, matched)
+            if not any(one.schema is False for one in goal):
+                found.append((automaton_body(part, 0, None, maker, chars=one_key_char), goal))
+    except TooLarge:
+        maker.report(site, "patternProperties", "the keys' automaton is too large")
+        return [(_unnamed(names, maker), ())]
+    return found
+
+
+def _class_goal(maps: tuple[KeyMap, ...], matched: frozenset[KeyRule]) -> Goal:
+    goal: dict[Site, None] = {}
+    for keys in maps:
+        hits = [rule for rule in keys.patterns if rule in matched]
+        goal.update((rule.site, None) for rule in hits)
+        if not hits and keys.others is not None and all(rule.pattern is not None for rule in keys.patterns):
+            goal[keys.others] = None
+    return demanding(goal)
+
+
+def _unnamed(names: list[str], maker: Maker) -> Expr:
+    """Any key but these, behind its opening quote: wherever it leaves the names' common path, it is free."""
+    if not names:
+        return Ref("key-rest")
+    if len(names) == 1:
+        return maker.share(_other_than(names[0]))
+    if any(not _is_plain(name) for name in names):
+        return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
+    return _leaving(sorted(set(names)), 0, maker)
+
+
+def _is_plain(name: str) -> bool:
+    return quote(name) == f'"{name}"'
+
+
+@lru_cache(maxsize=4096)
+def _other_than(ending: str) -> SharedRules:
+    """The endings of keys that are not this one."""
+    if not _is_plain(ending):
+        words = from_words([ending]).complement()
+        return make_shared("key", ending, lambda maker: automaton_body(words, 0, None, maker, chars=one_key_char))
+
+    def build(maker: RuleMaker) -> Expr:
+        expr = _away((), ends=False)
+        for number, char in enumerate(reversed(ending)):
+            expr = alt([_away((char,), ends=True), seq(Lit(char), expr)])
+            if number % 16 == 15:
+                expr = maker.define(expr)
+        return expr
+
+    return make_shared("key", ending, build)
+
+
+@lru_cache(maxsize=1024)
+def _away(chars: tuple[str, ...], *, ends: bool) -> Expr:
+    """A key goes on with none of these characters, or, if it may, ends."""
+    points = sorted({0x22, 0x5C, *map(ord, chars)})
+    other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
+    stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))
+    return Alt((seq(other, Ref("key-rest")), stop))
+
+
+def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
+    """Endings of keys that agree with the names (sorted, and two or more) up to ``depth``, and are none of them."""
+    branches: dict[str, list[str]] = {}
+    for name in names:
+        branches.setdefault(name[depth : depth + 1], []).append(name)
+    ends = "" not in branches
+    branches.pop("", None)
+    options = [_away(tuple(branches), ends=ends)]
+    for char, group in branches.items():
+        if len(group) == 1:
+            rest: Expr = maker.share(_other_than(group[0][depth + 1 :]))
+        else:
+            rest = _leaving(group, depth + 1, maker)
+        options.append(seq(Lit(char), rest))
+    expr = alt(options)
+    return maker.define(expr) if depth % 16 == 15 else expr
