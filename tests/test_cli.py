@@ -49,6 +49,7 @@ def test_compile_and_turn(folder: Path) -> None:
         (("status", "--socket", "/nowhere.sock"), b"", 1, b"no daemon answers"),
         (("serve", "--config", "/nowhere.toml"), b"", 1, b"no configuration file"),
         (("demo", "--model", "/nowhere.gguf", "hi"), b"", 1, b"/nowhere.gguf"),
+        (("demo", "--model", "/etc/passwd", "hi"), b"", 1, b"no GGUF file"),
     ],
 )
 def test_refusals(arguments: tuple[str, ...], given: bytes, code: int, words: bytes) -> None:

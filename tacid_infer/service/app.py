@@ -61,7 +61,7 @@ def make_app(agent: Agent, model: str) -> Starlette:
         pieces = agent.stream(asked)
         # A refusal before the first piece still has its own HTTP status.
         first = await _unless_gone(request, anext(pieces))
-        return StreamingResponse(to_events(_again(first, pieces), model), media_type="text/event-stream")
+        return StreamingResponse(to_events(_pumped(first, pieces), model), media_type="text/event-stream")
 
     async def models(request: Request) -> Response:
         return _Json({"object": "list", "data": [{"id": model, "object": "model", "owned_by": "tacid-infer"}]})
@@ -99,15 +99,32 @@ def make_app(agent: Agent, model: str) -> Starlette:
     )
 
 
-async def _again(
+async def _pumped(
     first: SayPiece | Completion, rest: AsyncGenerator[SayPiece | Completion, None]
 ) -> AsyncGenerator[SayPiece | Completion, None]:
+    """The pieces, taken from the engine as they come: a caller that stops reading does not hold the engine's slot."""
+    queue: asyncio.Queue[SayPiece | Completion | TacidError | None] = asyncio.Queue()
+
+    async def pump() -> None:
+        try:
+            async for piece in rest:
+                queue.put_nowait(piece)
+        except TacidError as error:
+            queue.put_nowait(error)
+        finally:
+            await rest.aclose()
+            queue.put_nowait(None)
+
+    task = asyncio.create_task(pump())
     try:
         yield first
-        async for piece in rest:
-            yield piece
+        while (item := await queue.get()) is not None:
+            if isinstance(item, TacidError):
+                raise item
+            yield item
     finally:
-        await rest.aclose()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, _T] | Awaitable[_T]) -> _T:

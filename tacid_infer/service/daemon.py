@@ -17,6 +17,7 @@ from ..errors import InvalidConfiguration
 from .agent import Agent
 from .allow_list import AllowListFile, watch
 from .app import make_app
+from .check import check_model
 from .config import Config
 from .listener import own_socket, passed_socket, remove_socket
 from .metrics import Metrics
@@ -57,7 +58,11 @@ class Daemon:
     def _engine(self) -> Engine:
         endpoint = self.config.endpoint
         if not endpoint.url:
-            self.supervisor = Supervisor(self.config.engine_settings(), self._engine_event, engine_log.debug)
+            settings = self.config.engine_settings()
+            finding = check_model(settings.model)
+            if not finding.ok:
+                raise InvalidConfiguration(f"engine.model: {finding.message}: {finding.advice}")
+            self.supervisor = Supervisor(settings, self._engine_event, engine_log.debug)
             return SupervisedEngine(self.supervisor)
         local = Dialect.TOOLS if endpoint.honours_tools else Dialect.LLAMA
         path = endpoint.url.removeprefix("unix:") if endpoint.url.startswith("unix:") else None

@@ -285,6 +285,29 @@ def test_many_callers_at_once_get_their_own_replies(daemon: Daemon) -> None:
     assert wrong == []
 
 
+def test_a_caller_that_stops_reading_holds_up_nobody(daemon: Daemon) -> None:
+    import socket
+
+    body = json.dumps(
+        {"messages": USER, "tool_choice": "proposal.submit", "tools": [], "stream": True, "max_tokens": 6000}
+    )
+    say = json.dumps(
+        {"messages": USER, "tool_choice": "none", "stream": True, "max_tokens": 6000, "seed": 1, "min_p": 0}
+    )
+    lazy = []
+    for text in (body, say, say):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        connection.connect(str(daemon.socket))
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: d\r\nContent-Length: {len(text)}\r\n\r\n"
+        connection.sendall(head.encode() + text.encode())
+        lazy.append(connection)
+    answer = daemon.post("/v1/complete", {"tools": [SHORT], "messages": USER, "tool_choice": "t"})
+    assert answer.status_code == 200
+    for connection in lazy:
+        connection.close()
+
+
 def test_metrics_and_status(daemon: Daemon) -> None:
     text = daemon.http.get("/metrics").text
     for name in ("tacid_turns_total", "tacid_engine_up 1.0", "tacid_allow_list_services 2.0", "tacid_grammar_bytes"):
