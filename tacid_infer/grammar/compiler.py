@@ -24,7 +24,7 @@ from .objects import objects
 from .primitives import PRIMITIVES
 from .shared import SharedRules
 from .strings import string
-from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell
+from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell, type_of
 
 _SLUG = re.compile(r"[^a-z0-9]+")
 _DIRECT = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
@@ -197,7 +197,8 @@ class _Compiler:
                 values = [value for value, _ in form.literals.values() if meets(form, value, self)]
                 listed.update((spell(value), None) for value in values)
                 continue
-            if form.types & NULL:
+            self._report_excluded(form)
+            if form.types & NULL and meets(form, None, self):
                 listed[("null", _NOTHING)] = None
             if form.types & BOOLEAN:
                 listed.update((spell(flag), None) for flag in (True, False) if meets(form, flag, self))
@@ -218,6 +219,11 @@ class _Compiler:
         if listed:
             options.append(factor(listed, self.define))
         return alt(option for option in options if option != NEVER)
+
+    def _report_excluded(self, form: Form) -> None:
+        for value, site in form.excluded:
+            if type_of(value) & form.types & (ARRAY | OBJECT):
+                self.report(site, "not", "an excluded array or object is not kept out")
 
     def _blame(self, start: str) -> UnsatisfiableSchema:
         """Follow what the root cannot do without to where nothing fits."""

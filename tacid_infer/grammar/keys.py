@@ -22,7 +22,9 @@ def closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
         return form.keys
     anything = Site(True, site, ())
     named = {name: anything for keys in form.keys for name in keys.named}
-    named.update((name, anything) for name in form.required)  # Naming what it requires would leave no instance.
+    # Forbidding what it requires, always or beside another key, would leave it without instances.
+    named.update((name, anything) for name in form.required)
+    named.update((name, anything) for key, needs, _ in form.dependents for name in (key, *needs))
     patterns = tuple(KeyRule(rule.pattern, anything) for keys in form.keys for rule in keys.patterns)
     return (*form.keys, KeyMap(site, named, patterns, Site(False, site, ()), closes=False))
 

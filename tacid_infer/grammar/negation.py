@@ -13,8 +13,11 @@ _DEEPEST = 12
 _TYPES = {"null": NULL, "boolean": BOOLEAN, "number": NUMBER, "string": STRING, "array": ARRAY, "object": OBJECT}
 
 
-def negate(document: Document, site: Site, depth: int = 0) -> Site | None:
-    """A site whose instances are exactly the values that are not instances of ``site``; None if none can be written."""
+def negate(document: Document, site: Site, depth: int = 0, *, at: Site | None = None) -> Site | None:
+    """A site whose instances are exactly the values that are not instances of ``site``; None if none can be written.
+
+    What is made stands, for reports, at ``at``, or where ``site`` does.
+    """
     schema = site.schema
     if schema is True or schema is False:
         return Site(not schema, site, ())
@@ -32,7 +35,7 @@ def negate(document: Document, site: Site, depth: int = 0) -> Site | None:
         options.extend(denied)
     if not options:
         return Site(False, site, ())
-    return document.derived(options[0] if len(options) == 1 else Derived(anyOf=options), site)
+    return document.derived(options[0] if len(options) == 1 else Derived(anyOf=options), at or site)
 
 
 def _negate_keyword(document: Document, site: Site, keyword: str, value: Any, depth: int) -> list[Any] | None:

@@ -192,7 +192,7 @@ class Normaliser:
         return [*kept, self.document.derived(Derived(enum=values), site)]
 
     def _not(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
-        denied = negate(self.document, self.document.child(site, "not"))
+        denied = negate(self.document, self.document.child(site, "not"), at=site)
         if denied is None:
             self.report(site, "not", "this negation cannot be written as a grammar")
             return forms
@@ -203,7 +203,7 @@ class Normaliser:
         condition = child(site, "if")
         then = child(site, "then") if "then" in site.schema else Site(True, site, ())
         otherwise = child(site, "else") if "else" in site.schema else Site(True, site, ())
-        denied = negate(self.document, condition)
+        denied = negate(self.document, condition, at=site)
         if denied is None:
             self.report(site, "if", "the condition cannot be negated: either outcome is admitted")
             denied = Site(True, site, ())

@@ -65,11 +65,13 @@ class _Branch:
     def __init__(self, form: Form, site: Site, maker: Maker) -> None:
         self.site = site
         self.maker = maker
+        allowed = name_filter(form, maker)
         maps = closed(form, site, maker)
+        if form.min_keys > sum(allowed is None or allowed.accepts(name) for name in _named(form)):
+            maps = form.keys  # Closed, it would have too few keys ever to be complete.
         whole = Form()
         whole.keys = maps
         names = list(_named(form))
-        allowed = name_filter(form, maker)
         self.keys = [
             _Key(name, key_goal(whole, name), name in form.required)
             for name in names
@@ -250,7 +252,7 @@ class _Machine:
             options.append(self.factored(self.edges(places)))
         for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
             branch = self.branches[number]
-            if branch.is_complete(state) and branch.has_room(state):
+            if (branch.in_any_order or branch.is_complete(state)) and branch.has_room(state):
                 options.append(self.extra(number, state))
         return alt(option for option in options if option != NEVER)
 
