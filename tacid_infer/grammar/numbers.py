@@ -7,8 +7,9 @@ leaves one reading alive. Below zero the bounds are mirrored.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
@@ -65,7 +66,25 @@ def number(form: Form, site: Site, maker: Maker) -> Expr:
     if form.low is None and form.high is None and not steps:
         return Ref("integer" if whole else "number")
     step = _common_step(steps, whole, maker)
-    return maker.share(_made(_Demand(form.low, form.low_open, form.high, form.high_open, whole, step)))
+    low, high = form.low, form.high
+    if low is not None and form.low_open and not whole:
+        low = _beyond(low, math.inf)
+    if high is not None and form.high_open and not whole:
+        high = _beyond(high, -math.inf)
+    return maker.share(_made(_Demand(low, form.low_open, high, form.high_open, whole, step)))
+
+
+def _beyond(bound: Decimal, towards: float) -> Decimal:
+    """The bound that decimals must pass for the double that a reader makes of them to pass an open bound.
+
+    What lies nearer to the bound than to the next double is read as the bound itself: 0.99999999999999999999 is 1.
+    """
+    here = float(bound)
+    following = math.nextafter(here, towards)
+    if not math.isfinite(following):
+        return bound
+    with localcontext(prec=1200):
+        return (Decimal(here) + Decimal(following)) / 2
 
 
 @lru_cache(maxsize=1024)
