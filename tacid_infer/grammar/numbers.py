@@ -23,7 +23,7 @@ from .shared import RuleMaker, SharedRules, make_shared
 from .values import FRACTION, INTEGER
 
 _MOST_REMAINDERS = 400
-_EXPONENTS = (-324, 307)
+_EXPONENTS = (-999, 307)
 _EXACT_DIGITS = 15
 """Up to so many digits a double keeps them all."""
 
@@ -359,12 +359,12 @@ def _whole_scientific(span: Span) -> Expr:
 
 def _exponents(low: int, high: int) -> Expr:
     """The exponents from ``low`` to ``high``, with a sign and leading zeros as writers put them."""
-    low, high = max(low, -999), min(high, _EXPONENTS[1])
+    low, high = max(low, _EXPONENTS[0]), min(high, _EXPONENTS[1])
     options: list[Expr] = []
     if low <= high and high >= 0:
         options.append(seq(optional(Lit("+")), _padded(max(low, 0), high)))
     if low <= high and low <= 0:
-        options.append(seq(Lit("-"), _padded(max(-high, 0), 999 if low <= _EXPONENTS[0] else -low)))
+        options.append(seq(Lit("-"), _padded(max(-high, 0), -low)))
     return alt(options)
 
 

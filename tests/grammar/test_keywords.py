@@ -94,7 +94,7 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("number over a fraction", {"type": "number", "exclusiveMinimum": 0.1}, [0.10000000000000002, 0.11, 7, 1e22],
      [0.1, raw("0.10000000000000000000001"), 0.09]),
     ("number over nothing", {"type": "number", "exclusiveMinimum": 0}, [5e-324, 1e-323, 0.5],
-     [0, raw("1e-400"), raw("2e-324"), raw("0e0"), -1]),
+     [0, raw("5e-324000"), raw("1e-400"), raw("2.4e-324"), raw("2e-324"), raw("0e0"), -1]),
     ("multipleOf", {"type": "integer", "multipleOf": 15}, [0, 15, 1500, -30], [5, 16]),
     ("multipleOf 0.01", {"type": "number", "multipleOf": 0.01}, [0.25, 3, 1.1], [0.255]),
     ("minItems", {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3}, [[1], [1, 2, 3]],
