@@ -65,7 +65,7 @@ def test_the_whole_turn_with_all_tools(engine: RunningEngine) -> None:
     turn = build_turn(parse_tools(tools()), allow_list=AllowList(("nginx",), state="ok"))
     kinds = set()
     for seed in range(150):
-        reply = engine.say(turn.grammar, seed=seed, max_tokens=300)
+        reply = engine.say(turn.grammar, seed=seed, max_tokens=300, temperature=4.0)
         try:
             result = read_reply(turn, content=reply.content, finish_reason=reply.finish_reason, source="supervised")
         except (TruncatedReply, InvalidArguments):
