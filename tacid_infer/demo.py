@@ -125,11 +125,7 @@ def _sha256(path: Path) -> str:
 
 
 async def _run(prompt: str, model: Path, *, as_json: bool) -> int:
-    turn = build_turn(
-        list(_TOOLS),
-        messages=[{"role": "user", "content": prompt}],
-        allow_list=AllowList(_SERVICES, state="ok", reason="the demo's own list"),
-    )
+    turn = _build(prompt, "auto")
     show = _Quiet() if as_json else _Screen()
     with tempfile.TemporaryDirectory() as folder:
         settings = EngineSettings(tuple(find_engine("")), model, Path(folder) / "engine.sock")
@@ -140,11 +136,25 @@ async def _run(prompt: str, model: Path, *, as_json: bool) -> int:
             client = await supervisor.wait_ready(_TIMEOUT)
             show.enforced(supervisor.status()["pid"])
             held = await _held(client, turn, show)
+            if isinstance(held["result"], Say):
+                # A model this small may choose to talk; held to a call, it cannot.
+                show.again()
+                turn = _build(prompt, "required")
+                held = await _held(client, turn, show)
             free = await _free(client, turn, show)
         finally:
             await supervisor.stop()
     show.end(held, free)
     return 0 if isinstance(held["result"], (Call, Say)) else 1
+
+
+def _build(prompt: str, tool_choice: str) -> Turn:
+    return build_turn(
+        list(_TOOLS),
+        tool_choice=tool_choice,
+        messages=[{"role": "user", "content": prompt}],
+        allow_list=AllowList(_SERVICES, state="ok", reason="the demo's own list"),
+    )
 
 
 async def _held(client: EngineClient, turn: Turn, show: _Quiet) -> dict[str, Any]:
@@ -196,6 +206,9 @@ class _Quiet:
         pass
 
     def piece(self, text: str) -> None:
+        pass
+
+    def again(self) -> None:
         pass
 
     def free(self) -> None:
@@ -251,6 +264,9 @@ class _Screen(_Quiet):
 
     def piece(self, text: str) -> None:
         self.console.print(text, end="", markup=False, soft_wrap=True, style="cyan")
+
+    def again(self) -> None:
+        self.console.print('\n\nIt chose to answer in words. The same turn with [bold]"tool_choice": "required"[/]:')
 
     def free(self) -> None:
         self.console.print("\n\n[bold]Without it[/] the same model, asked the same, says:")

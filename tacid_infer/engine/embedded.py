@@ -83,7 +83,7 @@ def main() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
         server = xllamacpp.Server(_params(arguments))
-    except Exception as error:
+    except RuntimeError as error:
         sys.exit(f"error: the engine did not start: {error}")
     signal.sigwait(ends)
     with contextlib.suppress(FileNotFoundError):

@@ -1,8 +1,7 @@
 """The catalogue: the turn's tools as the model reads them, in the system turn (ADR-0056, "Decision").
 
-What varies least comes first, so that the engine's prompt cache keeps the longest beginning: the tools in their order,
-the protocol's own before all others, then the services of this machine. How to reply comes last, where a small model
-heeds it most.
+What varies least comes first, so that the engine's prompt cache keeps the longest beginning: how to reply, then the
+tools in their order, the protocol's own before all others, then the services of this machine.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from .narrowing import AllowList
 _CALL = '{"tool": "<name>", "arguments": {...}}'
 _SAY = '{"say": "<text>"}'
 _REPLY = {
-    "auto": f"Reply with one JSON object and nothing else. If a tool can do what the user asks, call it: {_CALL}\n"
-    f"Only if no tool fits, answer in words: {_SAY}",
-    "required": f"Reply with one JSON object and nothing else: the call of the tool that fits best: {_CALL}",
-    "named": f"Reply with one JSON object and nothing else: the call of this tool: {_CALL}",
-    "none": f"Reply with one JSON object and nothing else: an answer in words: {_SAY}",
+    "auto": f"Reply with one JSON object and nothing else.\nTo call a tool: {_CALL}\nTo answer in words: {_SAY}",
+    "required": f"Reply with one JSON object and nothing else.\nCall a tool: {_CALL}",
+    "named": f"Reply with one JSON object and nothing else.\nCall the tool: {_CALL}",
+    "none": f"Reply with one JSON object and nothing else.\nAnswer in words: {_SAY}",
 }
 _MOST_NAMES = 200
 
@@ -34,11 +32,11 @@ def write_catalogue(tools: Sequence[Tool], choice: ToolChoice, allow_list: Allow
         choice: what the turn must do.
         allow_list: told as a fact.
     """
-    lines = ["You act on this machine."]
+    lines = [_REPLY[choice.mode]]
     if tools:
         lines.append("Tools, one a line, with the JSON Schema of their arguments:")
         lines += [write_tool(tool) for tool in tools]
-    lines += [_fact(allow_list), _REPLY[choice.mode]]
+    lines.append(_fact(allow_list))
     return "\n".join(lines)
 
 
