@@ -105,7 +105,7 @@ def test_a_service_name_that_is_not_listed_cannot_be_emitted(daemon: Daemon) -> 
         assert answer["type"] == "call", answer
         assert answer["arguments"]["op"]["kind"] == "service_restart"
         names.add(answer["arguments"]["op"]["name"])
-    assert names and names <= {"nginx", "sshd"}
+    assert names == {"nginx", "sshd"}
     proposal = daemon.post("/v1/turns", {"tool_choice": "proposal.submit"}).json()["grammar"]
     for name in ("nginx", "sshd", "caddy"):
         call = {
@@ -166,7 +166,7 @@ def test_openai_streamed(daemon: Daemon) -> None:
         text = "".join(part["choices"][0]["delta"].get("content") or "" for part in parts)
         text.encode()
         streams += len(parts) > 4
-    assert streams > 0
+    assert streams > 5
     body = {"messages": USER, "tools": [SHORT], "tool_choice": "t", "stream": True}
     parts = events(daemon.post("/v1/chat/completions", body))
     assert parts[1]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "t"
