@@ -90,6 +90,7 @@ class _Branch:
         self.required = frozenset(key.name for key in self.keys if key.required)
         self.takes_late = maker.open_objects and not self.in_any_order and not self.dependents
         self.counts = self.least > len([key for key in self.keys if key.required]) or self.most is not None
+        self.form = form
 
     def ignore_counts(self) -> None:
         """Widen: too many states to tell apart."""
