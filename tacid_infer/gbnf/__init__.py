@@ -1,18 +1,21 @@
 """The grammar language: GBNF as data.
 
-Expressions (``expr``), prefix factoring (``factor``), counting (``repeat``), pruning and checking (``check``), and the
-one module that writes them as text (``write``). Nothing here knows of JSON or JSON Schema.
+Expressions (``expr``), prefix factoring (``factor``, and ``trie`` for sets that grow), counting (``repeat``), pruning
+and checking (``check``), and the one module that writes them as text (``write``). Nothing here knows of JSON or of JSON
+Schema.
 Source for the language itself: llama.cpp, ``grammars/README.md`` and ``src/llama-grammar.cpp``.
 """
 
-from .check import GrammarError, check, prune
+from .check import GrammarError, check, prune, prune_and_check
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 from .factor import Branch, factor
 from .repeat import LONGEST, repeat
-from .write import write_rules
+from .trie import Trie
+from .write import LOCAL, scoped, write_rules
 
 __all__ = [
     "EMPTY",
+    "LOCAL",
     "LONGEST",
     "NEVER",
     "Alt",
@@ -25,11 +28,14 @@ __all__ = [
     "Rep",
     "Rules",
     "Seq",
+    "Trie",
     "alt",
     "check",
     "factor",
     "prune",
+    "prune_and_check",
     "repeat",
+    "scoped",
     "seq",
     "write_rules",
 ]

@@ -2,12 +2,12 @@
 
 ``prune`` removes what can never be completed; ``check`` refuses a grammar that an engine would refuse or that would
 leave it stuck: an undefined reference, a rule that the root does not reach, left recursion, a rule with no finite text.
+``prune_and_check`` does both and walks each rule once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 
@@ -16,7 +16,6 @@ class GrammarError(Exception):
     """A grammar that is not sound: a fault of the compiler, never of its input."""
 
 
-@dataclass(slots=True)
 class Facts:
     """What one walk over a rule's body learns.
 
@@ -27,46 +26,72 @@ class Facts:
         hollow: whether some alternative in it is NEVER.
     """
 
-    mentions: dict[str, None] = field(default_factory=dict)
-    leftmost: list[str] = field(default_factory=list)
-    nullable: bool = False
-    hollow: bool = False
+    __slots__ = ("hollow", "leftmost", "mentions", "nullable")
+
+    def __init__(self) -> None:
+        self.mentions: dict[str, None] = {}
+        self.leftmost: list[str] = []
+        self.nullable = False
+        self.hollow = False
+
+
+_EMPTY, _FINITE = 1, 2
 
 
 def study(body: Expr) -> Facts:
     """One walk over a rule's body."""
     facts = Facts()
-    facts.nullable = _walk(body, facts, True)
+    facts.nullable = _walk(body, facts, _EMPTY, (), ()) & _EMPTY > 0
     return facts
 
 
-def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
-    """Whether the expression may be empty; ``first``: nothing needs to stand before it."""
+def _walk(expr: Expr, facts: Facts, first: int, productive: Container[str], rules: Container[str]) -> int:
+    """Whether the expression may be empty, and whether it has a finite text by what is known to be ``productive``.
+
+    ``first`` is ``_EMPTY`` if nothing needs to stand before the expression, else 0.
+    """
     kind = type(expr)
     if kind is Lit:
-        return not expr.text  # type: ignore[union-attr]
+        return _FINITE if expr.text else _EMPTY | _FINITE  # type: ignore[union-attr]
     if kind is Ref:
-        facts.mentions[expr.name] = None  # type: ignore[union-attr]
+        name = expr.name  # type: ignore[union-attr]
+        facts.mentions[name] = None
         if first:
-            facts.leftmost.append(expr.name)  # type: ignore[union-attr]
-        return False
+            facts.leftmost.append(name)
+        return _FINITE if name in productive or name not in rules else 0
     if kind is Chars:
-        return False
+        return _FINITE
     if kind is Seq:
-        empty = True
+        every = _EMPTY | _FINITE
         for item in expr.items:  # type: ignore[union-attr]
-            if not _walk(item, facts, first and empty):
-                empty = False
-        return empty
+            every &= _walk(item, facts, first & every, productive, rules)
+        return every
     if kind is Alt:
-        empty = False
+        some = 0
         if not expr.options:  # type: ignore[union-attr]
             facts.hollow = True
         for option in expr.options:  # type: ignore[union-attr]
-            if _walk(option, facts, first):
-                empty = True
-        return empty
-    return _walk(expr.item, facts, first) or expr.low == 0  # type: ignore[union-attr]
+            some |= _walk(option, facts, first, productive, rules)
+        return some
+    flags = _walk(expr.item, facts, first, productive, rules)  # type: ignore[union-attr]
+    return _EMPTY | _FINITE if expr.low == 0 else flags  # type: ignore[union-attr]
+
+
+def _survey(rules: Mapping[str, Expr]) -> tuple[dict[str, Facts], set[str]]:
+    """The facts of each rule, and the rules that have no finite text."""
+    found: dict[str, Facts] = {}
+    productive: set[str] = set()
+    waiting: list[str] = []
+    # Rules mostly refer to later ones: backwards, one walk nearly always decides.
+    for name in reversed(list(rules)):
+        facts = found[name] = Facts()
+        flags = _walk(rules[name], facts, _EMPTY, productive, rules)
+        facts.nullable = flags & _EMPTY > 0
+        if flags & _FINITE:
+            productive.add(name)
+        else:
+            waiting.append(name)
+    return found, _unproductive(rules, waiting, productive) if waiting else set()
 
 
 def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
@@ -75,37 +100,41 @@ def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
     A rule that has no alternative left is dropped, the roots' own included. The rules may refer to rules defined
     elsewhere, each of which has a finite text.
     """
-    return prune_and_study(rules, roots)[0]
+    return _pruned(rules, roots, *_survey(rules))[0]
 
 
-def prune_and_study(rules: Mapping[str, Expr], roots: Iterable[str]) -> tuple[Rules, dict[str, Facts]]:
-    """``prune``, with what ``study`` says of each rule that is left."""
-    known = {name: study(body) for name, body in rules.items()}
-    doomed = unproductive(rules)
+def _pruned(
+    rules: Mapping[str, Expr], roots: Iterable[str], facts: Mapping[str, Facts], doomed: set[str]
+) -> tuple[Rules, bool]:
+    """The pruned rules, and whether anything was cut out of them."""
     kept: Rules = {}
-    facts: dict[str, Facts] = {}
+    cut = False
     todo = [name for name in roots if name in rules and name not in doomed]
     while todo:
         name = todo.pop()
         if name in kept:
             continue
-        body, fact = rules[name], known[name]
+        body, fact = rules[name], facts[name]
         if fact.hollow or (doomed and not doomed.isdisjoint(fact.mentions)):
             body = _without(body, doomed)
             fact = study(body)
-        kept[name], facts[name] = body, fact
+            cut = True
+        kept[name] = body
         todo.extend(other for other in fact.mentions if other not in kept and other in rules)
-    return kept, facts
+    return kept, cut
 
 
 def unproductive(rules: Mapping[str, Expr]) -> set[str]:
-    """The rules that have no finite text.
+    """The rules that have no finite text."""
+    return _survey(rules)[1]
+
+
+def _unproductive(rules: Mapping[str, Expr], todo: list[str], productive: set[str]) -> set[str]:
+    """Those of ``todo`` that are not productive after all.
 
     Least fixpoint from below: a rule is productive once some alternative needs only productive rules.
     """
     waiting: dict[str, list[str]] = {}
-    productive: set[str] = set()
-    todo = list(rules)
     while todo:
         name = todo.pop()
         if name in productive:
@@ -122,26 +151,25 @@ def unproductive(rules: Mapping[str, Expr]) -> set[str]:
 
 def _blockers(expr: Expr, productive: set[str], rules: Container[str]) -> list[str] | None:
     """None if the expression has a finite text by what is known; else the rules that it waits for (maybe none)."""
-    kind = type(expr)
-    if kind is Ref:
-        name = expr.name  # type: ignore[union-attr]
-        return None if name in productive or name not in rules else [name]
-    if kind is Seq:
-        for item in expr.items:  # type: ignore[union-attr]
-            blockers = _blockers(item, productive, rules)
-            if blockers is not None:
-                return blockers
-        return None
-    if kind is Alt:
-        waits: list[str] = []
-        for option in expr.options:  # type: ignore[union-attr]
-            blockers = _blockers(option, productive, rules)
-            if blockers is None:
-                return None
-            waits.extend(blockers)
-        return waits
-    if kind is Rep and expr.low > 0:  # type: ignore[union-attr]
-        return _blockers(expr.item, productive, rules)  # type: ignore[union-attr]
+    match expr:
+        case Ref(name):
+            return None if name in productive or name not in rules else [name]
+        case Seq(items):
+            for item in items:
+                blockers = _blockers(item, productive, rules)
+                if blockers is not None:
+                    return blockers
+            return None
+        case Alt(options):
+            waits: list[str] = []
+            for option in options:
+                blockers = _blockers(option, productive, rules)
+                if blockers is None:
+                    return None
+                waits.extend(blockers)
+            return waits
+        case Rep(item, low, _) if low > 0:
+            return _blockers(item, productive, rules)
     return None
 
 
@@ -174,37 +202,54 @@ def reachable(mentions: Mapping[str, Iterable[str]], roots: Iterable[str]) -> se
     return seen
 
 
-def check(
-    rules: Mapping[str, Expr],
-    roots: Iterable[str],
-    known: Container[str] = (),
-    facts: Mapping[str, Facts] | None = None,
-) -> set[str]:
+def check(rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str] = ()) -> set[str]:
     """Prove the rules sound; returns the names that they leave to be defined elsewhere.
 
     Args:
         rules: the rules to prove.
         roots: the rules that the grammar starts from, or that others refer to.
         known: rules proven elsewhere; none of them admits the empty text.
-        facts: what ``study`` says of each rule, where it was studied before.
 
     Raises:
         GrammarError: names the rule at fault.
     """
-    facts = {name: study(body) for name, body in rules.items()} if facts is None else facts
+    facts, doomed = _survey(rules)
     reached = reachable({name: fact.mentions for name, fact in facts.items()}, roots)
     outside = {name for name in reached if name not in rules}
+    if len(reached) - len(outside) < len(rules):
+        raise GrammarError(f"rule {min(rules.keys() - reached)} is not reachable")
+    if doomed:
+        raise GrammarError(f"rule {min(doomed)} has no finite text")
+    _prove(rules, facts, outside, known)
+    return outside
+
+
+def prune_and_check(
+    rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str] = ()
+) -> tuple[Rules, set[str]]:
+    """What ``prune`` leaves of the rules, and what ``check`` says of it."""
+    roots = list(roots)
+    facts, doomed = _survey(rules)
+    kept, cut = _pruned(rules, roots, facts, doomed)
+    left = [name for name in roots if name in kept or name not in rules]
+    if cut:
+        return kept, check(kept, left, known)
+    outside = {name for rule in kept for name in facts[rule].mentions if name not in rules}
+    outside.update(name for name in left if name not in rules)
+    _prove(kept, {name: facts[name] for name in kept}, outside, known)
+    return kept, outside
+
+
+def _prove(
+    rules: Mapping[str, Expr], facts: Mapping[str, Facts], outside: Iterable[str], known: Container[str]
+) -> None:
+    """The rest of the proof, for rules that are all reachable and productive."""
     for name in outside:
         if name not in known:
             raise GrammarError(f"rule {name} is not defined")
-    if len(reached) - len(outside) < len(rules):
-        raise GrammarError(f"rule {min(rules.keys() - reached)} is not reachable")
-    if doomed := unproductive(rules):
-        raise GrammarError(f"rule {min(doomed)} has no finite text")
     if nullable := [name for name, fact in facts.items() if fact.nullable]:
         facts = _with_nullable(rules, nullable)
     _refuse_left_recursion({name: fact.leftmost for name, fact in facts.items()})
-    return outside
 
 
 def _with_nullable(rules: Mapping[str, Expr], nullable: list[str]) -> dict[str, Facts]:

@@ -1,6 +1,6 @@
 """Expressions of the grammar language, as values.
 
-They are compared and hashed by content, all the time; so each keeps its hash, and equality looks at that first.
+They are compared and hashed by content; each keeps its hash, once it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ class _Value:
         raise NotImplementedError
 
     def __hash__(self) -> int:
-        return self._hash
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self._fields())
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -28,7 +32,7 @@ class _Value:
         if type(self) is not type(other):
             return NotImplemented
         assert isinstance(other, _Value)
-        return self._hash == other._hash and self._fields() == other._fields()
+        return self._fields() == other._fields()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._fields()))})"
@@ -42,7 +46,6 @@ class Lit(_Value):
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._hash = hash(text)
 
     def _fields(self) -> tuple[Any, ...]:
         return (self.text,)
@@ -57,21 +60,19 @@ class Chars(_Value):
     def __init__(self, ranges: tuple[tuple[int, int], ...], negated: bool = False) -> None:
         self.ranges = ranges
         self.negated = negated
-        self._hash = hash((ranges, negated))
 
     def _fields(self) -> tuple[Any, ...]:
         return (self.ranges, self.negated)
 
 
 class Ref(_Value):
-    """The rule of this name. A name that begins with "." is local to its part of the grammar (see ``write``)."""
+    """The rule of this name. One that begins with ``LOCAL`` is local to its part of the grammar (see ``write``)."""
 
     __slots__ = ("name",)
     __match_args__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._hash = hash((name,))
 
     def _fields(self) -> tuple[Any, ...]:
         return (self.name,)
@@ -85,7 +86,6 @@ class Seq(_Value):
 
     def __init__(self, items: tuple[Expr, ...]) -> None:
         self.items = items
-        self._hash = hash((1, items))
 
     def _fields(self) -> tuple[Any, ...]:
         return self.items
@@ -99,7 +99,6 @@ class Alt(_Value):
 
     def __init__(self, options: tuple[Expr, ...]) -> None:
         self.options = options
-        self._hash = hash((2, options))
 
     def _fields(self) -> tuple[Any, ...]:
         return self.options
@@ -115,7 +114,6 @@ class Rep(_Value):
         self.item = item
         self.low = low
         self.high = high
-        self._hash = hash((item, low, high))
 
     def _fields(self) -> tuple[Any, ...]:
         return (self.item, self.low, self.high)
@@ -134,26 +132,23 @@ def seq(*items: Expr) -> Expr:
     """The items in sequence: flattened, neighbouring literals joined, NEVER if one of them is."""
     flat: list[Expr] = []
     for item in items:
-        if type(item) is Seq:
-            for part in item.items:
-                _append(flat, part)
-        elif type(item) is Alt and not item.options:
+        kind = type(item)
+        if kind is Lit:
+            if flat and type(flat[-1]) is Lit:
+                flat[-1] = Lit(flat[-1].text + item.text)  # type: ignore[union-attr]
+            elif item.text:  # type: ignore[union-attr]
+                flat.append(item)
+        elif kind is Seq:
+            parts = item.items  # type: ignore[union-attr]
+            if flat and parts and type(flat[-1]) is Lit and type(parts[0]) is Lit:
+                flat[-1] = Lit(flat[-1].text + parts[0].text)
+                parts = parts[1:]
+            flat.extend(parts)
+        elif kind is Alt and not item.options:  # type: ignore[union-attr]
             return NEVER
         else:
-            _append(flat, item)
+            flat.append(item)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
-
-
-def _append(flat: list[Expr], item: Expr) -> None:
-    if type(item) is Lit:
-        if not item.text:
-            return
-        if flat:
-            last = flat[-1]
-            if type(last) is Lit:
-                flat[-1] = Lit(last.text + item.text)
-                return
-    flat.append(item)
 
 
 def alt(options: Iterable[Expr]) -> Expr:

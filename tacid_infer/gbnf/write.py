@@ -16,44 +16,43 @@ _LITERAL_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\
 _CLASS_ESCAPES = {"]": "\\]", "[": "\\[", "\\": "\\\\", "-": "\\-", "^": "\\x5E", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def write_rules(rules: Mapping[str, Expr], scope: str = "") -> str:
-    """The rules as GBNF, one a line.
-
-    Args:
-        rules: name to expression. A name that begins with "." is local: it is written with ``scope`` for the dot.
-        scope: prefix of the local names, made of letters, digits and dashes.
-    """
-    return "".join(f"{_name(name, scope)} ::= {_top(body, scope)}\n" for name, body in rules.items())
+LOCAL = "\0"
+"""Begins the name of a rule that is local to its part of the grammar, until ``scoped`` names the part."""
 
 
-def _name(name: str, scope: str) -> str:
-    return scope + name[1:] if name[0] == "." else name
+def write_rules(rules: Mapping[str, Expr]) -> str:
+    """The rules (name to expression) as GBNF, one a line."""
+    return "".join([f"{name} ::= {_top(body)}\n" for name, body in rules.items()])
 
 
-def _top(expr: Expr, scope: str) -> str:
+def scoped(text: str, scope: str) -> str:
+    """The text, its local names under this prefix (letters, digits and dashes). No other text holds ``LOCAL``."""
+    return text.replace(LOCAL, scope)
+
+
+def _top(expr: Expr) -> str:
     if type(expr) is Alt:
-        return " | ".join([_sequence(option, scope) for option in expr.options])
-    return _sequence(expr, scope)
+        return " | ".join([_sequence(option) for option in expr.options])
+    return _sequence(expr)
 
 
-def _sequence(expr: Expr, scope: str) -> str:
+def _sequence(expr: Expr) -> str:
     if type(expr) is Seq:
-        return " ".join([_term(item, scope) for item in expr.items]) or '""'
-    return _term(expr, scope)
+        return " ".join([_term(item) for item in expr.items]) or '""'
+    return _term(expr)
 
 
-def _term(expr: Expr, scope: str) -> str:
+def _term(expr: Expr) -> str:
     kind = type(expr)
+    if kind is Ref:
+        return expr.name  # type: ignore[union-attr]
     if kind is Lit:
         return literal(expr.text)  # type: ignore[union-attr]
-    if kind is Ref:
-        name = expr.name  # type: ignore[union-attr]
-        return scope + name[1:] if name[0] == "." else name
     if kind is Chars:
         return _class(expr.ranges, expr.negated)  # type: ignore[union-attr]
     if kind is Rep:
-        return _term(expr.item, scope) + _times(expr.low, expr.high)  # type: ignore[union-attr]
-    return f"({_top(expr, scope)})"
+        return _term(expr.item) + _times(expr.low, expr.high)  # type: ignore[union-attr]
+    return f"({_top(expr)})"
 
 
 def _times(low: int, high: int | None) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
-from ..gbnf import NEVER, Branch, Expr, Lit, Ref, Rules, alt, check, factor
-from ..gbnf.check import prune_and_study, study, unproductive
+from ..gbnf import LOCAL, NEVER, Branch, Expr, Lit, Ref, Rules, alt, factor, prune_and_check, write_rules
+from ..gbnf.check import study, unproductive
 from .annotations import ANNOTATIONS
 from .arrays import array
 from .document import Document, Site
@@ -50,10 +50,18 @@ class Widened:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchema:
-    """A schema's rules, named locally (see ``gbnf.write``), those it shares, and what they do not enforce."""
+    """A schema's grammar.
+
+    Attributes:
+        root: the rule to start from.
+        text: its rules as GBNF, named locally (see ``gbnf.scoped``).
+        shared: the sets of rules that it shares with others.
+        mentions: the rules that it needs and does not define.
+        widened: what it does not enforce.
+    """
 
     root: Ref
-    rules: Rules
+    text: str
     shared: tuple[SharedRules, ...]
     mentions: frozenset[str]
     widened: tuple[Widened, ...]
@@ -101,16 +109,15 @@ class _Compiler:
         while self._queue:
             ref, goal = self._queue.pop()
             self.rules[ref.name] = self._body(goal)
-        rules, facts = prune_and_study(self.rules, [start.name])
+        rules, outside = prune_and_check(self.rules, [start.name], PRIMITIVES.keys() | self._shared.keys())
         if start.name in self.rules and start.name not in rules:
             raise self._blame(start.name)
-        outside = check(rules, [start.name], PRIMITIVES.keys() | self._shared.keys(), facts)
         shared = tuple(rules for name, rules in self._shared.items() if name in outside)
         widened = tuple(
             Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
             for site, keyword, reason in self._widened.values()
         )
-        return CompiledSchema(start, rules, shared, frozenset(outside), widened)
+        return CompiledSchema(start, write_rules(rules), shared, frozenset(outside), widened)
 
     # What the modules of the types need
 
@@ -124,9 +131,9 @@ class _Compiler:
 
     def reserve(self, hint: str = "") -> Ref:
         """A rule's name, to be given its body later."""
-        slug = _SLUG.sub("-", hint.lower())[:24].strip("-")
         self._count += 1
-        return Ref(f".{self._count}-{slug}" if slug else f".{self._count}")
+        slug = _SLUG.sub("-", hint.lower())[:24].strip("-") if hint else ""
+        return Ref(f"{LOCAL}{self._count}-{slug}" if slug else f"{LOCAL}{self._count}")
 
     def put(self, ref: Ref, expr: Expr) -> None:
         """Give a reserved rule its body."""
@@ -218,7 +225,7 @@ class _Compiler:
             listed = {branch: None for branch in listed if not branch[0].startswith('"')}
         if listed:
             options.append(factor(listed, self.define))
-        return alt(option for option in options if option != NEVER)
+        return options[0] if len(options) == 1 else alt(option for option in options if option != NEVER)
 
     def _report_excluded(self, form: Form) -> None:
         for value, site in form.excluded:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from ..errors import SchemaError
-from ..gbnf import Expr, Lit, Ref, Rules, check, factor, seq, write_rules
+from ..gbnf import Expr, Lit, Ref, Rules, check, factor, scoped, seq, write_rules
 from ..gbnf.check import reachable, study
 from ..tools import Tool, ToolChoice, parse_tool_choice, parse_tools
 from .compiler import CompiledSchema, Widened, compile_document
@@ -192,10 +192,11 @@ def _name(tool: Tool) -> str:
 
 
 def _scoped(root: Ref, scope: str) -> Ref:
-    return Ref(scope + root.name[1:]) if root.name[0] == "." else root
+    return Ref(scoped(root.name, scope))
 
 
 _MENTIONS = {name: study(body).mentions for name, body in PRIMITIVES.items()}
+_TEXTS = {name: write_rules({name: body}) for name, body in PRIMITIVES.items()}
 
 
 def _write(rules: Rules, parts: list[tuple[str, CompiledSchema]]) -> str:
@@ -204,12 +205,12 @@ def _write(rules: Rules, parts: list[tuple[str, CompiledSchema]]) -> str:
     used = {name for body in rules.values() for name in study(body).mentions}
     shared: dict[str, SharedRules] = {}
     for scope, part in parts:
-        texts.append(write_rules(part.rules, scope))
+        texts.append(scoped(part.text, scope))
         used |= part.mentions
         shared.update((one.root.name, one) for one in part.shared)
     for one in shared.values():
         texts.append(one.text)
         used |= one.mentions
     reached = reachable(_MENTIONS, used & PRIMITIVES.keys())
-    texts.append(write_rules({name: body for name, body in PRIMITIVES.items() if name in reached}))
+    texts += [text for name, text in _TEXTS.items() if name in reached]
     return "".join(texts)

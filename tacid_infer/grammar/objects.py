@@ -11,25 +11,19 @@ once the required ones have come in order, any named key may follow, and one tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, alt, factor, repeat, seq
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Seq, Trie, alt, factor, repeat, seq
 from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
 from .maker import Maker
 from .values import quote, spell
 
-_BLOCK = 32
-"""Optional keys that are factored together. Factoring is quadratic in the keys, so a longer run is cut into blocks:
-each further block is one more live stack where a key begins, and the grammar stays linear."""
-
 _MOST_STATES = 400
 _ANY_ORDER = 4
 """Up to so many named keys are read in any order, where any order is wanted: each set of them is a state."""
-
-_SEPARATE, _OPEN = ', "', '"'
 
 
 class _Key(NamedTuple):
@@ -83,7 +77,9 @@ class _Branch:
         self.most = form.max_keys
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
         self.watched = {name for key, needs in self.dependents for name in (key, *needs)}
-        self.extras = extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        self.texts = [quote(key.name)[1:] + ": " for key in self.keys]
+        unnamed = extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        self.extras = [(_rule(key, maker), goal) for key, goal in unnamed]
         self.in_any_order = maker.open_objects and len(self.keys) <= _ANY_ORDER
         if self.in_any_order:
             self.watched.update(key.name for key in self.keys)
@@ -141,6 +137,15 @@ def _named(form: Form) -> dict[str, None]:
     return found
 
 
+def _rule(expr: Expr, maker: Maker) -> Ref:
+    """A rule for the expression, which is of this object alone."""
+    if type(expr) is Ref:
+        return expr
+    ref = maker.reserve()
+    maker.put(ref, expr)
+    return ref
+
+
 def _stops(keys: list[_Key]) -> list[int | None]:
     """For each index, that of the next required key at or behind it."""
     stops: list[int | None] = [None]
@@ -157,6 +162,8 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
         return NEVER
     if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
         return _map(branches[0], maker)
+    if len(branches) == 1 and branches[0].in_any_order and not (branches[0].counts or branches[0].dependents):
+        return _any_order(branches[0], maker)
     machine = _Machine(branches, maker)
     if not machine.fits():
         for branch in branches:
@@ -185,6 +192,34 @@ def _map(branch: _Branch, maker: Maker) -> Expr:
     return seq(Lit("{"), some if low else Alt((Lit("}"), some)))
 
 
+def _any_order(branch: _Branch, maker: Maker) -> Expr:
+    """An object whose named keys come once at most, in any order, among any number of others.
+
+    The rule of number ``came`` follows the named keys whose bits are set in it.
+    """
+    texts = [Lit(text) for text in branch.texts]
+    values = [maker.value(key.goal, key.name) for key in branch.keys]
+    others = [(key, Lit(": "), maker.value(goal)) for key, goal in branch.extras]
+    required = sum(1 << index for index, key in enumerate(branch.keys) if key.required)
+    states = [maker.reserve() for _ in range(1 << len(texts))]
+    parted = len({text.text[0] for text in texts}) == len(texts)
+
+    def body(came: int, lead: str, end: str) -> Expr:
+        left = [index for index in range(len(texts)) if not came >> index & 1]
+        options: list[Expr] = []
+        if parted:
+            options += [Seq((texts[index], values[index], states[came | 1 << index])) for index in left]
+        elif left:
+            branches = [(texts[index].text, Seq((values[index], states[came | 1 << index]))) for index in left]
+            options.append(factor(branches, maker.define))
+        options += [Seq((*other, states[came])) for other in others]
+        return _key_or_end(options, lead, end if came & required == required else None)
+
+    for came, state in enumerate(states):
+        maker.put(state, body(came, ', "', "}"))
+    return body(0, '{"', "{}")
+
+
 class _Machine:
     """Reads the branches side by side, from key to key."""
 
@@ -192,10 +227,11 @@ class _Machine:
         self.branches = branches
         self.maker = maker
         self.refs: dict[_Places, Ref] = {}
-        self.blocks: dict[tuple[int, int, int, _State], Ref] = {}
-        self.tails: dict[_Edge, Ref] = {}
+        self.lines: dict[tuple[int, frozenset[str], int], list[Trie]] = {}
+        self.tails: dict[tuple[str, Goal, Ref], Ref] = {}
         self.extra_rules: dict[_Place, Expr] = {}
         self.todo: list[_Places] = []
+        self.known_edges: dict[_Places, list[_Edge]] = {}
         self.cuts = _cuts({key.name for branch in branches for key in branch.keys})
         self.start: _Places = frozenset((number, _State()) for number in range(len(branches)))
 
@@ -215,58 +251,77 @@ class _Machine:
         return True
 
     def write(self) -> Expr:
-        body = seq(Lit("{"), self.body(self.start, _OPEN))
+        body = self.body(self.start, '{"', "{}")
         while self.todo:
             places = self.todo.pop()
-            self.maker.put(self.refs[places], self.body(places, _SEPARATE))
+            self.maker.put(self.refs[places], self.body(places, ', "', "}"))
         return body
 
     def next(self, places: _Places) -> Ref:
         """The rule of what follows a key's value."""
-        if places not in self.refs:
-            self.refs[places] = self.maker.reserve()
+        ref = self.refs.get(places)
+        if ref is None:
+            ref = self.refs[places] = self.maker.reserve()
             self.todo.append(places)
-        return self.refs[places]
+        return ref
 
-    def body(self, places: _Places, lead: str) -> Expr:
-        options: list[Expr] = []
-        if any(self.branches[number].may_close(state) for number, state in places):
-            options.append(Lit("}"))
-        keys = self.keys(places)
-        if keys != NEVER:
-            options.append(seq(Lit(lead), keys))
-        return alt(options)
+    def body(self, places: _Places, lead: str, end: str) -> Expr:
+        """What may stand in this state: a key, or the object's end."""
+        ends = any(self.branches[number].may_close(state) for number, state in places)
+        return _key_or_end(self.keys(places), lead, end if ends else None)
 
-    def keys(self, places: _Places) -> Expr:
+    def keys(self, places: _Places) -> list[Expr]:
         """What may stand behind a key's opening quote."""
-        options: list[Expr] = []
         if len(places) == 1:
             ((number, state),) = places
-            reach = self.branches[number].reach(state)
-            # Blocks begin at the same keys wherever the object stands, so that all states share them.
-            here = _BLOCK - (reach[0] % _BLOCK if reach else 0)
-            options.append(self.factored(self.edges(places, reach[:here])))
-            if len(reach) > here:
-                options.append(self.block(number, reach[here:], state))
+            options = self.line(number, state).options() if self.branches[number].has_room(state) else []
         else:
-            options.append(self.factored(self.edges(places)))
-        for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
+            options = [self.factored(self.edges(places))]
+        for number, state in _in_order(places):
             branch = self.branches[number]
             if (branch.in_any_order or branch.is_complete(state)) and branch.has_room(state):
                 options.append(self.extra(number, state))
-        return alt(option for option in options if option != NEVER)
+        return [option for option in options if option != NEVER]
 
-    def block(self, number: int, within: Sequence[int], state: _State) -> Ref:
-        """The keys from here on, block by block: reachable alike, whatever came before."""
-        following: list[Ref] = []
-        for start in reversed(range(0, len(within), _BLOCK)):
-            at = (number, within[start], within[-1], _State(0, state.seen, state.number))
-            if at not in self.blocks:
-                self.blocks[at] = self.maker.reserve()
-                keys = self.factored(self.edges(frozenset([(number, state)]), within[start : start + _BLOCK]))
-                self.maker.put(self.blocks[at], alt([keys, *following]))
-            following = [self.blocks[at]]
-        return following[0]
+    def line(self, number: int, state: _State) -> Trie:
+        """The named keys that may come next in one branch.
+
+        Those from one key on are that key, and, unless it is required, those from the next key on.
+        """
+        branch = self.branches[number]
+        if branch.in_any_order:
+            trie = Trie(self.maker)
+            for index in branch.reach(state):
+                trie = trie.with_branch(*self.step(number, index, state, once=True))
+            return trie
+        at = (number, state.seen, state.number)
+        line = self.lines.setdefault(at, [Trie(self.maker)])
+        while (index := len(branch.keys) - len(line)) >= state.at:
+            required = branch.keys[index].required
+            trie = Trie(self.maker) if required else line[-1]
+            once = index == 0 or branch.keys[index - 1].required
+            line.append(trie.with_branch(*self.step(number, index, state, once=once)))
+        return line[len(branch.keys) - state.at]
+
+    def step(self, number: int, index: int, state: _State, *, once: bool) -> Branch:
+        """A named key of one branch, with its value and what follows; unless it is only named once, as a rule."""
+        branch = self.branches[number]
+        key = branch.keys[index]
+        following = self.next(frozenset([(number, branch.after(state, index))]))
+        text = branch.texts[index]
+        if once:
+            cut = self.cuts[key.name]
+            return text[:cut], seq(Lit(text[cut:]), self.maker.value(key.goal, key.name), following)
+        return self.tailed(key.name, text, key.goal, following)
+
+    def tailed(self, name: str, text: str, goal: Goal, following: Ref) -> Branch:
+        """A key as far as it takes to tell it from all others, and a rule for the rest."""
+        cut = self.cuts[name]
+        tail = self.tails.get((name, goal, following))
+        if tail is None:
+            tail = self.tails[name, goal, following] = self.maker.reserve()
+            self.maker.put(tail, seq(Lit(text[cut:]), self.maker.value(goal, name), following))
+        return text[:cut], tail
 
     def extra(self, number: int, state: _State) -> Expr:
         branch = self.branches[number]
@@ -279,21 +334,24 @@ class _Machine:
                 places = frozenset([at])
                 late = [_Edge(key.name, key.goal, None, places) for key in branch.keys]
                 options.append(self.factored(late))
-            self.extra_rules[at] = self.maker.define(alt(options)) if options else NEVER
+            self.extra_rules[at] = options[0] if len(options) == 1 else _rule(alt(options), self.maker)
         return self.extra_rules[at]
 
-    def edges(self, places: _Places, within: Sequence[int] | None = None) -> list[_Edge]:
+    def edges(self, places: _Places) -> list[_Edge]:
         """The named keys that may come next, with their values and where they lead.
 
         Branches that hold the key to the same value go on together. If they differ, and all values are literals, each
         literal goes on with the branches that admit it.
         """
+        known = self.known_edges.get(places)
+        if known is not None:
+            return known
         by_name: dict[str, list[tuple[Goal, _Place]]] = {}
-        for number, state in sorted(places, key=lambda place: (place[0], place[1].at)):
+        for number, state in _in_order(places):
             branch = self.branches[number]
             if not branch.has_room(state):
                 continue
-            for index in branch.reach(state) if within is None else within:
+            for index in branch.reach(state):
                 key = branch.keys[index]
                 by_name.setdefault(key.name, []).append((key.goal, (number, branch.after(state, index))))
         found: list[_Edge] = []
@@ -306,6 +364,7 @@ class _Machine:
                 found.extend(_Edge(name, goal, None, frozenset(after)) for goal, after in by_goal.items())
             else:
                 found.extend(_Edge(name, (), text, frozenset(after)) for text, after in literals.items())
+        self.known_edges[places] = found
         return found
 
     def literals(self, by_goal: dict[Goal, list[_Place]]) -> dict[Branch, list[_Place]] | None:
@@ -323,19 +382,27 @@ class _Machine:
         branches: list[Branch] = []
         for edge in edges:
             text = quote(edge.name)[1:] + ": "
+            following = self.next(edge.places)
             if edge.literal is not None:
                 opening, rest = edge.literal
-                branches.append((text + opening, seq(rest, self.next(edge.places))))
-                continue
-            held = self.maker.value(edge.value, edge.name)
-            if len(edges) == 1:
-                branches.append((text, seq(held, self.next(edge.places))))
-                continue
-            cut = self.cuts[edge.name]
-            if edge not in self.tails:
-                self.tails[edge] = self.maker.define(seq(Lit(text[cut:]), held, self.next(edge.places)))
-            branches.append((text[:cut], self.tails[edge]))
+                branches.append((text + opening, seq(rest, following)))
+            elif len(edges) == 1:
+                branches.append((text, seq(self.maker.value(edge.value, edge.name), following)))
+            else:
+                branches.append(self.tailed(edge.name, text, edge.value, following))
         return factor(branches, self.maker.define) if branches else NEVER
+
+
+def _key_or_end(keys: list[Expr], lead: str, end: str | None) -> Expr:
+    """One of the keys, behind the text that leads to it; or the object's end, if it may end."""
+    if not keys:
+        return NEVER if end is None else Lit(end)
+    more = seq(Lit(lead), keys[0] if len(keys) == 1 else Alt(tuple(keys)))
+    return more if end is None else Alt((Lit(end), more))
+
+
+def _in_order(places: _Places) -> Iterable[_Place]:
+    return places if len(places) == 1 else sorted(places, key=lambda place: (place[0], place[1].at))
 
 
 def _cuts(names: set[str]) -> dict[str, int]:

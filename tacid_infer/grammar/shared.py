@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2s
 from typing import Any, Protocol
 
-from ..gbnf import Expr, Ref, Rules, check, prune, write_rules
+from ..gbnf import Expr, Ref, Rules, prune_and_check, write_rules
 from .primitives import PRIMITIVES
 
 
@@ -76,6 +76,5 @@ def make_shared(kind: str, key: Any, build: Callable[[RuleMaker], Expr]) -> Shar
     name = f"{kind}-{blake2s(repr(key).encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
     collector = _Collector(name)
     collector.rules[name] = build(collector)
-    rules = prune(collector.rules, [name])
-    mentions = check(rules, [name], PRIMITIVES) if rules else set()
+    rules, mentions = prune_and_check(collector.rules, [name], PRIMITIVES)
     return SharedRules(Ref(name), write_rules(rules), frozenset(mentions))
