@@ -23,7 +23,7 @@ from .numbers import number
 from .objects import objects
 from .primitives import PRIMITIVES
 from .shared import SharedRules
-from .strings import string
+from .strings import strings
 from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell, type_of
 
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -198,6 +198,7 @@ class _Compiler:
         forms = self.alternatives(goal)
         listed: dict[Branch, None] = {}
         options: list[Expr] = []
+        texts: list[Form] = []
         shapes: list[Form] = []
         for form in forms:
             if form.literals is not None:
@@ -212,11 +213,13 @@ class _Compiler:
             if form.types & NUMBER:
                 options.append(number(form, site, self))
             if form.types & STRING:
-                options.append(string(form, site, self))
+                texts.append(form)
             if form.types & ARRAY:
                 options.append(array(form, site, self))
             if form.types & OBJECT:
                 shapes.append(form)
+        if texts:
+            options += strings(texts, site, self)
         if shapes:
             options.append(objects(shapes, site, self))
         if Ref("number") in options:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from ..regular import Pattern
-from ..regular.automaton import from_pattern
+from ..regular import Pattern, from_pattern
 from .document import Site
 from .values import ALL_TYPES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..gbnf import Alt, Chars, Expr, Lit, Ref, alt, seq
-from ..regular import Automaton, TooLarge, from_pattern, from_words
+from ..regular import Automaton, Product, TooLarge, from_pattern, from_words
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
@@ -78,25 +78,18 @@ def extras(
     rules = [rule for keys in maps for rule in keys.patterns]
     if not rules and allowed is None:
         return [(_unnamed(names, maker), demanding(others))]
+    found: list[tuple[Expr, Goal]] = []
+    patterns = [pattern for pattern in dict.fromkeys(rule.pattern for rule in rules) if pattern is not None]
     try:
-        base = from_words(names).complement()
-        if allowed is not None:
-            base = base.intersect(allowed)
-        classes = [(base, frozenset[KeyRule]())]
-        distinct = dict.fromkeys(rule.pattern for rule in rules)
-        for pattern in distinct:
-            if pattern is None:
+        others_than = [from_words(names).complement(), *([] if allowed is None else [allowed])]
+        product = Product([*others_than, *map(from_pattern, patterns)])
+        for verdict in sorted(set(product.found), reverse=True):
+            if not all(verdict[: len(others_than)]):
                 continue
-            here = from_pattern(pattern)
-            away = here.complement()
-            matching = frozenset(rule for rule in rules if rule.pattern == pattern)
-            cut = [(part.intersect(here), matched | matching) for part, matched in classes]
-            cut += [(part.intersect(away), matched) for part, matched in classes]
-            classes = [(part, matched) for part, matched in cut if part.edges]
-        found: list[tuple[Expr, Goal]] = []
-        for part, matched in classes:
-            goal = _class_goal(maps, matched)
+            hits = {pattern for pattern, hit in zip(patterns, verdict[len(others_than) :], strict=True) if hit}
+            goal = _class_goal(maps, frozenset(rule for rule in rules if rule.pattern in hits))
             if not any(one.schema is False for one in goal):
+                part = product.where(verdict.__eq__)
                 found.append((automaton_body(part, 0, None, maker, chars=one_key_char), goal))
     except TooLarge:
         maker.report(site, "patternProperties", "the keys' automaton is too large")

@@ -1,12 +1,12 @@
 """Objects: which keys may follow which, and what each one holds.
 
-Keys come in a fixed order: named ones as ``properties`` lists them (a schema's own before those of ``$ref``, ``allOf``,
-``anyOf`` and ``oneOf``), then required ones that no schema names, then all others. A union of objects is read as one:
-as long as its branches agree on what comes next, one reading is alive, and a key whose value is a literal (a union's
-tag) decides between branches together with its text.
+Keys come in a fixed order, each once at most: named ones as ``properties`` lists them (a schema's own before those of
+``$ref``, ``allOf``, ``anyOf`` and ``oneOf``), then required ones that no schema names, then all others. A union of
+objects is read as one: as long as its branches agree on what comes next, one reading is alive, and a key whose value is
+a literal (a union's tag) decides between branches together with its text.
 
-With ``open_objects``, where the text comes from elsewhere, keys come in any order: exactly so for few keys; for many,
-once the required ones have come in order, any named key may follow, and one that is repeated is not noticed.
+With ``open_objects``, where the text comes from elsewhere, keys come in any order (but many required ones in theirs),
+and an optional key that is repeated is noticed no more than an unnamed one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Seq, Trie, alt, factor, repeat, seq
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, alt, factor, repeat, seq
 from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
@@ -23,7 +23,7 @@ from .values import quote, spell
 
 _MOST_STATES = 400
 _ANY_ORDER = 4
-"""Up to so many named keys are read in any order, where any order is wanted: each set of them is a state."""
+"""Up to so many required keys are read in any order, where any order is wanted: each set of them is a state."""
 
 
 class _Key(NamedTuple):
@@ -33,7 +33,8 @@ class _Key(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where one branch stands: the next key it may name, which of the keys that others depend on came, and how many."""
+    """Where one branch stands: the next key that it may name (in an open object: that it requires), which of the keys
+    came that must be told apart, and how many."""
 
     at: int = 0
     seen: frozenset[str] = frozenset()
@@ -76,17 +77,22 @@ class _Branch:
         self.least = form.min_keys
         self.most = form.max_keys
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
-        self.watched = {name for key, needs in self.dependents for name in (key, *needs)}
         self.texts = [quote(key.name)[1:] + ": " for key in self.keys]
         unnamed = extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
         self.extras = [(_rule(key, maker), goal) for key, goal in unnamed]
-        self.in_any_order = maker.open_objects and len(self.keys) <= _ANY_ORDER
-        if self.in_any_order:
-            self.watched.update(key.name for key in self.keys)
-        self.required = frozenset(key.name for key in self.keys if key.required)
-        self.takes_late = maker.open_objects and not self.in_any_order and not self.dependents
-        self.counts = self.least > len([key for key in self.keys if key.required]) or self.most is not None
+        self.open = maker.open_objects
+        self.required = [index for index, key in enumerate(self.keys) if key.required]
+        self.in_any_order = self.open and len(self.required) <= _ANY_ORDER
+        self.watched = self._watched()
+        self.counts = self.least > len(self.required) or self.most is not None
         self.form = form
+
+    def _watched(self) -> set[str]:
+        """The keys that a state remembers."""
+        watched = {name for key, needs in self.dependents for name in (key, *needs)}
+        if self.in_any_order:
+            watched.update(self.keys[index].name for index in self.required)
+        return watched
 
     def ignore_counts(self) -> None:
         """Widen: too many states to tell apart."""
@@ -97,7 +103,7 @@ class _Branch:
             self.maker.report(site, "dependentRequired", "too many combinations of keys to tell apart")
         self.counts, self.least, self.most = False, 0, None
         self.dependents = []
-        self.watched = {key.name for key in self.keys} if self.in_any_order else set()
+        self.watched = self._watched()
 
     def may_close(self, state: _State) -> bool:
         if not self.is_complete(state) or (self.counts and state.number < self.least):
@@ -106,27 +112,44 @@ class _Branch:
 
     def is_complete(self, state: _State) -> bool:
         """Whether every required key has come."""
-        return self.required <= state.seen if self.in_any_order else self.stops[state.at] is None
+        if self.in_any_order:
+            return all(self.keys[index].name in state.seen for index in self.required)
+        return state.at == len(self.required) if self.open else self.stops[state.at] is None
+
+    def takes_unnamed(self, state: _State) -> bool:
+        """Whether a key that no schema names may come next."""
+        return (self.open or self.is_complete(state)) and self.has_room(state)
 
     def has_room(self, state: _State) -> bool:
         return not self.counts or self.most is None or state.number < self.most
 
     def reach(self, state: _State) -> Sequence[int]:
-        """The named keys that may come next: up to the first one that must come."""
-        if self.in_any_order:
-            return [index for index, key in enumerate(self.keys) if key.name not in state.seen]
-        stop = self.stops[state.at]
-        return range(state.at, len(self.keys) if stop is None else stop + 1)
+        """The named keys that may come next: in order, up to the first one that must come."""
+        if not self.has_room(state):
+            return ()
+        if not self.open:
+            stop = self.stops[state.at]
+            return range(state.at, len(self.keys) if stop is None else stop + 1)
+        wanted = self.required if self.in_any_order else self.required[state.at : state.at + 1]
+        return [
+            index
+            for index, key in enumerate(self.keys)
+            if not key.required or (index in wanted and key.name not in state.seen)
+        ]
 
-    def after(self, state: _State, index: int) -> _State:
+    def after(self, state: _State, index: int | None) -> _State:
         """The state behind the named key of this index; behind an unnamed one if there is none."""
-        seen = state.seen
-        if index < len(self.keys) and self.keys[index].name in self.watched:
-            seen = seen | {self.keys[index].name}
-        count = state.number
+        at, seen, number = state
+        key = None if index is None else self.keys[index]
+        if key is not None and key.name in self.watched:
+            seen = seen | {key.name}
         if self.counts:
-            count = min(count + 1, max(self.least, self.most or 0))
-        return _State(0 if self.in_any_order else min(index + 1, len(self.keys)), seen, count)
+            number = min(number + 1, max(self.least, self.most or 0))
+        if not self.open:
+            at = len(self.keys) if index is None else index + 1
+        elif key is not None and key.required and not self.in_any_order:
+            at += 1
+        return _State(at, seen, number)
 
 
 def _named(form: Form) -> dict[str, None]:
@@ -162,8 +185,6 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
         return NEVER
     if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
         return _map(branches[0], maker)
-    if len(branches) == 1 and branches[0].in_any_order and not (branches[0].counts or branches[0].dependents):
-        return _any_order(branches[0], maker)
     machine = _Machine(branches, maker)
     if not machine.fits():
         for branch in branches:
@@ -192,34 +213,6 @@ def _map(branch: _Branch, maker: Maker) -> Expr:
     return seq(Lit("{"), some if low else Alt((Lit("}"), some)))
 
 
-def _any_order(branch: _Branch, maker: Maker) -> Expr:
-    """An object whose named keys come once at most, in any order, among any number of others.
-
-    The rule of number ``came`` follows the named keys whose bits are set in it.
-    """
-    texts = [Lit(text) for text in branch.texts]
-    values = [maker.value(key.goal, key.name) for key in branch.keys]
-    others = [(key, Lit(": "), maker.value(goal)) for key, goal in branch.extras]
-    required = sum(1 << index for index, key in enumerate(branch.keys) if key.required)
-    states = [maker.reserve() for _ in range(1 << len(texts))]
-    parted = len({text.text[0] for text in texts}) == len(texts)
-
-    def body(came: int, lead: str, end: str) -> Expr:
-        left = [index for index in range(len(texts)) if not came >> index & 1]
-        options: list[Expr] = []
-        if parted:
-            options += [Seq((texts[index], values[index], states[came | 1 << index])) for index in left]
-        elif left:
-            branches = [(texts[index].text, Seq((values[index], states[came | 1 << index]))) for index in left]
-            options.append(factor(branches, maker.define))
-        options += [Seq((*other, states[came])) for other in others]
-        return _key_or_end(options, lead, end if came & required == required else None)
-
-    for came, state in enumerate(states):
-        maker.put(state, body(came, ', "', "}"))
-    return body(0, '{"', "{}")
-
-
 class _Machine:
     """Reads the branches side by side, from key to key."""
 
@@ -229,7 +222,7 @@ class _Machine:
         self.refs: dict[_Places, Ref] = {}
         self.lines: dict[tuple[int, frozenset[str], int], list[Trie]] = {}
         self.tails: dict[tuple[str, Goal, Ref], Ref] = {}
-        self.extra_rules: dict[_Place, Expr] = {}
+        self.loops: dict[int, Ref | None] = {}
         self.todo: list[_Places] = []
         self.known_edges: dict[_Places, list[_Edge]] = {}
         self.cuts = _cuts({key.name for branch in branches for key in branch.keys})
@@ -274,34 +267,69 @@ class _Machine:
         """What may stand behind a key's opening quote."""
         if len(places) == 1:
             ((number, state),) = places
+            if self.branches[number].open:
+                return self.open_keys(number, state)
             options = self.line(number, state).options() if self.branches[number].has_room(state) else []
         else:
             options = [self.factored(self.edges(places))]
         for number, state in _in_order(places):
-            branch = self.branches[number]
-            if (branch.in_any_order or branch.is_complete(state)) and branch.has_room(state):
-                options.append(self.extra(number, state))
+            if self.branches[number].takes_unnamed(state):
+                options += self.unnamed(number, state)
         return [option for option in options if option != NEVER]
 
     def line(self, number: int, state: _State) -> Trie:
-        """The named keys that may come next in one branch.
+        """The named keys that may come next in one branch, where they come in order.
 
         Those from one key on are that key, and, unless it is required, those from the next key on.
         """
         branch = self.branches[number]
-        if branch.in_any_order:
-            trie = Trie(self.maker)
-            for index in branch.reach(state):
-                trie = trie.with_branch(*self.step(number, index, state, once=True))
-            return trie
         at = (number, state.seen, state.number)
         line = self.lines.setdefault(at, [Trie(self.maker)])
         while (index := len(branch.keys) - len(line)) >= state.at:
-            required = branch.keys[index].required
-            trie = Trie(self.maker) if required else line[-1]
+            trie = Trie(self.maker) if branch.keys[index].required else line[-1]
             once = index == 0 or branch.keys[index - 1].required
             line.append(trie.with_branch(*self.step(number, index, state, once=once)))
         return line[len(branch.keys) - state.at]
+
+    def open_keys(self, number: int, state: _State) -> list[Expr]:
+        """The keys that may come next in one open branch: those that change nothing are the same in every state."""
+        branch = self.branches[number]
+        loops = branch.has_room(state) and branch.after(state, None) == state
+        trie = Trie(self.maker)
+        for index in branch.reach(state):
+            key = branch.keys[index]
+            if not loops or key.required or key.name in branch.watched:
+                trie = trie.with_branch(*self.step(number, index, state, once=True))
+        options = trie.options()
+        if loops:
+            if loop := self.loop(number):
+                options.append(seq(loop, self.next(frozenset([(number, state)]))))
+        elif branch.has_room(state):
+            options += self.unnamed(number, state)
+        return options
+
+    def loop(self, number: int) -> Ref | None:
+        """One key of an open branch that nobody counts or waits for, with its value."""
+        if number not in self.loops:
+            branch = self.branches[number]
+            trie = Trie(self.maker)
+            for index, key in enumerate(branch.keys):
+                if not key.required and key.name not in branch.watched:
+                    cut = self.cuts[key.name]
+                    tail = seq(Lit(branch.texts[index][cut:]), self.maker.value(key.goal, key.name))
+                    trie = trie.with_branch(branch.texts[index][:cut], tail)
+            options = trie.options()
+            options += [seq(key, Lit(": "), self.maker.value(goal)) for key, goal in branch.extras]
+            self.loops[number] = _rule(alt(options), self.maker) if options else None
+        return self.loops[number]
+
+    def unnamed(self, number: int, state: _State) -> list[Expr]:
+        """The keys that no schema names."""
+        branch = self.branches[number]
+        if not branch.extras:
+            return []
+        follow = self.next(frozenset([(number, branch.after(state, None))]))
+        return [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
 
     def step(self, number: int, index: int, state: _State, *, once: bool) -> Branch:
         """A named key of one branch, with its value and what follows; unless it is only named once, as a rule."""
@@ -323,20 +351,6 @@ class _Machine:
             self.maker.put(tail, seq(Lit(text[cut:]), self.maker.value(goal, name), following))
         return text[:cut], tail
 
-    def extra(self, number: int, state: _State) -> Expr:
-        branch = self.branches[number]
-        after = branch.after(_State(len(branch.keys), state.seen, state.number), len(branch.keys))
-        at = (number, after)
-        if at not in self.extra_rules:
-            follow = self.next(frozenset([at]))
-            options = [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
-            if branch.takes_late:
-                places = frozenset([at])
-                late = [_Edge(key.name, key.goal, None, places) for key in branch.keys]
-                options.append(self.factored(late))
-            self.extra_rules[at] = options[0] if len(options) == 1 else _rule(alt(options), self.maker)
-        return self.extra_rules[at]
-
     def edges(self, places: _Places) -> list[_Edge]:
         """The named keys that may come next, with their values and where they lead.
 
@@ -349,8 +363,6 @@ class _Machine:
         by_name: dict[str, list[tuple[Goal, _Place]]] = {}
         for number, state in _in_order(places):
             branch = self.branches[number]
-            if not branch.has_room(state):
-                continue
             for index in branch.reach(state):
                 key = branch.keys[index]
                 by_name.setdefault(key.name, []).append((key.goal, (number, branch.after(state, index))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..gbnf import LONGEST, NEVER, Expr, Ref, repeat, seq
-from ..regular import Automaton, Pattern, TooLarge, from_pattern, from_words
+from ..gbnf import LONGEST, Expr, Ref, repeat, seq
+from ..regular import Automaton, Pattern, Product, TooLarge, from_pattern, from_words
 from ..regular.structure import is_deterministic, whole
 from .document import Site
 from .forms import Form
@@ -31,15 +31,36 @@ _LENGTH, _EXCLUDED = -1, -2
 """Beside the indices of ``_Demand.texts``: what a report is about."""
 
 
-def string(form: Form, site: Site, maker: Maker) -> Expr:
-    """The strings that a form admits, quotes included."""
-    if form.max_length is not None and form.min_length > form.max_length:
-        return NEVER
+def strings(forms: list[Form], site: Site, maker: Maker) -> list[Expr]:
+    """The strings that any of the forms admits, quotes included: where it can be, read as one."""
+    by_lengths: dict[tuple[int, int | None], dict[_Demand, Form]] = {}
+    for form in forms:
+        demand = _demand(form)
+        if demand == _ANY:
+            return [Ref("string")]
+        if demand.high is None or demand.low <= demand.high:
+            by_lengths.setdefault((demand.low, demand.high), {}).setdefault(demand, form)
+    options: list[Expr] = []
+    for group in by_lengths.values():
+        joint = _either(tuple(group)) if len(group) > 1 else None
+        if joint is not None:
+            options.append(maker.share(joint))
+        else:
+            options += [_string(demand, form, site, maker) for demand, form in group.items()]
+    return options
+
+
+def _demand(form: Form) -> _Demand:
     excluded = tuple(value for value, _ in form.excluded if isinstance(value, str))
     texts = tuple((rule.pattern, rule.negated) for rule in form.texts)
-    if not texts and not excluded and not form.min_length and form.max_length is None:
-        return Ref("string")
-    rules, reports = _made(_Demand(texts, excluded, form.min_length, form.max_length))
+    return _Demand(texts, excluded, form.min_length, form.max_length)
+
+
+_ANY = _Demand((), (), 0, None)
+
+
+def _string(demand: _Demand, form: Form, site: Site, maker: Maker) -> Expr:
+    rules, reports = _made(demand)
     for about, reason in reports:
         if about >= 0:
             maker.report(form.texts[about].site, form.texts[about].keyword, reason)
@@ -48,6 +69,31 @@ def string(form: Form, site: Site, maker: Maker) -> Expr:
         else:
             maker.report(site, "maxLength" if form.max_length is not None else "minLength", reason)
     return maker.share(rules)
+
+
+@lru_cache(maxsize=256)
+def _either(demands: tuple[_Demand, ...]) -> SharedRules | None:
+    """What meets any of the demands, all of the same lengths, as one automaton; None if that is too large."""
+    try:
+        automaton = _read_together(demands)
+        low, high = demands[0].low, demands[0].high
+        body = lambda maker: seq(QUOTE, automaton_body(automaton, low, high, maker))  # noqa: E731
+        return make_shared("string", demands, body)
+    except TooLarge:
+        return None
+
+
+def _read_together(demands: tuple[_Demand, ...]) -> Automaton:
+    """The automaton of what meets any of the demands, but for their lengths."""
+    parts: dict[Pattern | tuple[str, ...], int] = {}
+    rules: list[list[tuple[int, bool]]] = []
+    for demand in demands:
+        rule = [(parts.setdefault(pattern, len(parts)), not negated) for pattern, negated in demand.texts]
+        if demand.excluded:
+            rule.append((parts.setdefault(demand.excluded, len(parts)), False))
+        rules.append(rule)
+    product = Product([from_words(part) if isinstance(part, tuple) else from_pattern(part) for part in parts])
+    return product.where(lambda found: any(all(found[part] is wanted for part, wanted in rule) for rule in rules))
 
 
 @lru_cache(maxsize=1024)
@@ -89,6 +135,10 @@ def _counted(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) 
 
 def _together(demand: _Demand) -> tuple[Automaton | None, list[int]]:
     """The automaton of as many of the constraints as fit, and those that do not."""
+    try:
+        return _read_together((demand,)), []
+    except TooLarge:
+        pass
     automaton: Automaton | None = None
     left_out: list[int] = []
     for number, (pattern, negated) in enumerate(demand.texts):

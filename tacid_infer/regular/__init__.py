@@ -3,9 +3,10 @@
 Knows nothing of JSON or of grammars.
 """
 
-from .automaton import NOTHING, Automaton, TooLarge, from_pattern, from_words
+from .automaton import NOTHING, Automaton, Product, TooLarge, from_words
 from .charset import ANY, CharSet, complement, difference, intersection, union
 from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set, UnsupportedPattern, parse_pattern
+from .thompson import from_pattern
 
 __all__ = [
     "ANY",
@@ -17,6 +18,7 @@ __all__ = [
     "Node",
     "Or",
     "Pattern",
+    "Product",
     "Repeat",
     "Set",
     "TooLarge",

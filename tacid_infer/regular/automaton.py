@@ -1,134 +1,190 @@
-"""Deterministic automata over Unicode text, closed under intersection, union and complement."""
+"""Deterministic automata over Unicode text, closed under every operation on the sets of their texts.
+
+An automaton knows characters only by class, and a state lists only the classes that lead elsewhere than the rest: that
+keeps the products of many automata small, whatever the alphabet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TypeAlias
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
 
-from .charset import ANY, CharSet, complement, difference, intersection, union
-from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set
+from .charset import ANY, CharSet, complement, partition, union
 
-Edges: TypeAlias = tuple[tuple[CharSet, int], ...]
+Row: TypeAlias = tuple[int, dict[int, int]]
+"""Where a state leads: by default, and for the classes that lead elsewhere. ``NOWHERE`` ends the text there."""
 
-_MOST_STATES = 3000
+NOWHERE = -1
+MOST_STATES = 3000
 
 
 class TooLarge(Exception):
     """The automaton would have more states than are worth writing down."""
 
 
-@dataclass(frozen=True, slots=True)
 class Automaton:
     """A deterministic automaton without dead states. State 0 is the start; no state at all is the empty language.
 
     Attributes:
-        edges: for each state, disjoint character sets and where they lead.
+        alphabet: disjoint classes of characters that cover all of them.
+        rows: where each state leads, by class.
         accepting: the states at which a text may end.
     """
 
-    edges: tuple[Edges, ...]
-    accepting: frozenset[int]
+    def __init__(self, alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: frozenset[int]) -> None:
+        self.alphabet = alphabet
+        self.rows = rows
+        self.accepting = accepting
+
+    @cached_property
+    def edges(self) -> list[list[tuple[CharSet, int]]]:
+        """For each state, disjoint character sets and where they lead."""
+        found: list[list[tuple[CharSet, int]]] = []
+        for default, row in self.rows:
+            by_target: dict[int, list[CharSet]] = {}
+            for number, target in row.items():
+                by_target.setdefault(target, []).append(self.alphabet[number])
+            edges = [(union(*sets), target) for target, sets in by_target.items() if target != NOWHERE]
+            if default != NOWHERE:
+                edges.append((complement(union(*(self.alphabet[number] for number in row))), default))
+            found.append(edges)
+        return found
+
+    @cached_property
+    def _classes(self) -> tuple[list[int], list[int]]:
+        """The first character of each run of one class, and that class."""
+        spans = sorted((low, number) for number, chars in enumerate(self.alphabet) for low, _ in chars)
+        return [low for low, _ in spans], [number for _, number in spans]
 
     def accepts(self, text: str) -> bool:
         """Whether the text is in the language."""
-        if not self.edges:
+        if not self.rows:
             return False
+        starts, classes = self._classes
         state = 0
         for char in text:
-            point = ord(char)
-            for chars, target in self.edges[state]:
-                if any(low <= point <= high for low, high in chars):
-                    state = target
-                    break
-            else:
+            default, row = self.rows[state]
+            state = row.get(classes[bisect_right(starts, ord(char)) - 1], default)
+            if state == NOWHERE:
                 return False
         return state in self.accepting
 
     def intersect(self, other: Automaton) -> Automaton:
         """The texts of both."""
-        if not self.edges or not other.edges:
-            return NOTHING
-
-        def step(pair: tuple[int, int]) -> Iterable[tuple[CharSet, tuple[int, int]]]:
-            for left, one in self.edges[pair[0]]:
-                for right, two in other.edges[pair[1]]:
-                    if both := intersection(left, right):
-                        yield both, (one, two)
-
-        return explore((0, 0), step, lambda pair: pair[0] in self.accepting and pair[1] in other.accepting)
-
-    def complement(self) -> Automaton:
-        """Every other text."""
-        sink = len(self.edges)
-
-        def step(state: int) -> Iterable[tuple[CharSet, int]]:
-            edges = self.edges[state] if state < sink else ()
-            yield from edges
-            if rest := complement(union(*(chars for chars, _ in edges))):
-                yield rest, sink
-
-        return explore(0, step, lambda state: state not in self.accepting)
+        return Product([self, other]).where(all)
 
     def union(self, other: Automaton) -> Automaton:
         """The texts of either."""
-        return self.complement().intersect(other.complement()).complement()
+        return Product([self, other]).where(any)
+
+    def complement(self) -> Automaton:
+        """Every other text."""
+        return Product([self]).where(lambda found: not found[0])
 
     def limit(self, low: int, high: int | None) -> Automaton:
         """The texts of ``low`` to ``high`` characters (no bound above if None)."""
-        if not self.edges:
+        if not self.rows:
             return self
         top = low if high is None else high
 
-        def step(at: tuple[int, int]) -> Iterable[tuple[CharSet, tuple[int, int]]]:
+        def step(at: tuple[int, int]) -> tuple[Hashable, dict[int, Hashable]]:
             state, count = at
-            if high is None or count < high:
-                for chars, target in self.edges[state]:
-                    yield chars, (target, min(count + 1, top))
+            if high is not None and count >= high:
+                return None, {}
+            default, row = self.rows[state]
+            after = min(count + 1, top)
 
-        return explore((0, 0), step, lambda at: at[0] in self.accepting and at[1] >= low)
+            def go(target: int) -> Hashable:
+                return None if target == NOWHERE else (target, after)
+
+            return go(default), {number: go(target) for number, target in row.items()}
+
+        states, rows = explore((0, 0), step)
+        ends = {number for number, (state, count) in enumerate(states) if state in self.accepting and count >= low}
+        return tidied(self.alphabet, rows, ends)
 
 
-NOTHING = Automaton((), frozenset())
+NOTHING = Automaton((ANY,), (), frozenset())
 
 
-def explore(
-    start: Hashable, step: Callable[..., Iterable[tuple[CharSet, Hashable]]], accepts: Callable[..., bool]
-) -> Automaton:
-    """The automaton of all states that ``step`` leads to, without the dead ones.
+class Product:
+    """Several automata that read one text together.
 
-    Args:
-        start: the first state.
-        step: a state's disjoint character sets and next states.
-        accepts: whether a text may end at a state.
+    Raises:
+        TooLarge: they have too many states together.
+    """
+
+    def __init__(self, automata: Sequence[Automaton]) -> None:
+        classes = [chars for automaton in automata for chars in automaton.alphabet]
+        self.alphabet, members = partition(classes)
+        tables: list[list[Row]] = []
+        for automaton in automata:
+            joint, members = members[: len(automaton.alphabet)], members[len(automaton.alphabet) :]
+            table: list[Row] = [
+                (default, {one: target for number, target in row.items() for one in joint[number]})
+                for default, row in automaton.rows
+            ]
+            table.append((NOWHERE, {}))  # Row -1: once nowhere, always nowhere.
+            tables.append(table)
+        every = len(self.alphabet)
+
+        def step(state: tuple[int, ...]) -> tuple[Hashable, dict[int, Hashable]]:
+            parts = [table[at] for table, at in zip(tables, state, strict=True)]
+            usual: Hashable = tuple([default for default, _ in parts])
+            numbers: set[int] = set().union(*[row for _, row in parts])
+            others: dict[int, Hashable] = {
+                number: tuple([row.get(number, default) for default, row in parts]) for number in numbers
+            }
+            if len(others) == every:  # No class leads the usual way: another way is the usual one.
+                usual = next(iter(others.values()))
+            return usual, {number: target for number, target in others.items() if target != usual}
+
+        start = tuple(0 if automaton.rows else NOWHERE for automaton in automata)
+        states, self.rows = explore(start, step)
+        ends = [automaton.accepting for automaton in automata]
+        self.found = [tuple([at in end for at, end in zip(state, ends, strict=True)]) for state in states]
+        """For each state, which of the automata accept the text that ends there."""
+
+    def where(self, accepts: Callable[[tuple[bool, ...]], bool]) -> Automaton:
+        """The texts for which ``accepts`` holds, given which of the automata accept them."""
+        verdicts = {found: accepts(found) for found in set(self.found)}
+        return tidied(self.alphabet, self.rows, {state for state, found in enumerate(self.found) if verdicts[found]})
+
+
+def explore(start: Any, step: Callable[[Any], tuple[Hashable, dict[int, Hashable]]]) -> tuple[list[Any], list[Row]]:
+    """All states that ``step`` leads to, the start first, and their rows. A target of None is nowhere.
 
     Raises:
         TooLarge: there are too many states.
     """
-    numbers: dict[Hashable, int] = {start: 0}
-    order = [start]
-    edges: list[dict[int, CharSet]] = []
+    numbers: dict[Hashable, int] = {start: 0, None: NOWHERE}
+    order: list[Any] = [start]
+    rows: list[Row] = []
+
+    def number(target: Hashable) -> int:
+        known = numbers.get(target)
+        if known is None:
+            known = numbers[target] = len(order)
+            if known > MOST_STATES:
+                raise TooLarge(f"more than {MOST_STATES} states")
+            order.append(target)
+        return known
+
     for state in order:
-        merged: dict[int, list[CharSet]] = {}
-        for chars, target in step(state):
-            number = numbers.get(target)
-            if number is None:
-                number = numbers[target] = len(order)
-                if number > _MOST_STATES:
-                    raise TooLarge(f"more than {_MOST_STATES} states")
-                order.append(target)
-            merged.setdefault(number, []).append(chars)
-        edges.append({target: sets[0] if len(sets) == 1 else union(*sets) for target, sets in merged.items()})
-    return _tidy(edges, {number for state, number in numbers.items() if accepts(state)})
+        usual, others = step(state)
+        rows.append((number(usual), {one: number(target) for one, target in others.items()}))
+    return order, rows
 
 
-def _tidy(edges: list[dict[int, CharSet]], accepting: set[int]) -> Automaton:
-    """Drop dead states, merge states that are plainly alike, number the rest from the start."""
-    back: list[list[int]] = [[] for _ in edges]
-    for state, targets in enumerate(edges):
-        for target in targets:
-            back[target].append(state)
+def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]) -> Automaton:
+    """The automaton of these rows without dead states and classes that make no difference, alike states merged."""
+    back: list[list[int]] = [[] for _ in rows]
+    for state, (default, row) in enumerate(rows):
+        for target in {default, *row.values()}:
+            if target != NOWHERE:
+                back[target].append(state)
     alive = set(accepting)
     todo = list(alive)
     while todo:
@@ -138,181 +194,79 @@ def _tidy(edges: list[dict[int, CharSet]], accepting: set[int]) -> Automaton:
                 todo.append(state)
     if 0 not in alive:
         return NOTHING
-    # Bottom-up: a state whose edges and acceptance equal another's is that other. Later states lead back less often,
-    # so going from the last to the first finds nearly all in one pass.
-    known: dict[tuple[bool, frozenset[tuple[int, CharSet]]], int] = {}
-    same: dict[int, int] = {}
-    for state in range(len(edges) - 1, -1, -1):
+    # Bottom-up: a state whose row and acceptance equal another's is that other. Later states lead back less often, so
+    # going from the last to the first finds nearly all in one pass.
+    itself = len(rows)
+    same: dict[int, int] = {
+        NOWHERE: NOWHERE,
+        **{state: state if state in alive else NOWHERE for state in range(itself)},
+    }
+    known: dict[tuple[bool, int, frozenset[tuple[int, int]]], int] = {}
+    merged: dict[int, Row] = {}
+    for state in range(itself - 1, -1, -1):
         if state not in alive:
             continue
-        merged: dict[int, list[CharSet]] = {}
-        for target, chars in edges[state].items():
-            if target in alive:
-                resolved = -1 if target == state else same.get(target, target)
-                merged.setdefault(resolved, []).append(chars)
-        row = {target: sets[0] if len(sets) == 1 else union(*sets) for target, sets in merged.items()}
-        edges[state] = row
-        key = (state in accepting, frozenset(row.items()))
-        same[state] = known.setdefault(key, state)
-    start = same[0]
-    numbers = {start: 0}
-    order = [start]
-    rows: list[Edges] = []
+        default, row = rows[state]
+        usual = same[default]
+        others = {number: same[target] for number, target in row.items() if same[target] != usual}
+        merged[state] = usual, others
+        shape = (
+            state in accepting,
+            itself if usual == state else usual,
+            frozenset((number, itself if target == state else target) for number, target in others.items()),
+        )
+        same[state] = known.setdefault(shape, state)
+    numbers = {NOWHERE: NOWHERE, same[0]: 0}
+    order = [same[0]]
+    final: list[Row] = []
     for state in order:
-        row_edges: list[tuple[CharSet, int]] = []
-        for target, chars in edges[state].items():
-            final = state if target == -1 else same.get(target, target)
-            if final not in numbers:
-                numbers[final] = len(order)
-                order.append(final)
-            row_edges.append((chars, numbers[final]))
-        rows.append(tuple(row_edges))
-    return Automaton(tuple(rows), frozenset(numbers[state] for state in order if state in accepting))
+        usual, others = merged[state]
+        for target in (usual, *others.values()):
+            target = same[target]
+            if target not in numbers:
+                numbers[target] = len(order)
+                order.append(target)
+        usual = numbers[same[usual]]
+        ways = {number: numbers[same[target]] for number, target in others.items()}
+        final.append((usual, {number: target for number, target in ways.items() if target != usual}))
+    ends = frozenset(number for number, state in enumerate(order) if state in accepting)
+    return Automaton(*_used(alphabet, final), ends)
+
+
+def _used(alphabet: Sequence[CharSet], rows: list[Row]) -> tuple[Sequence[CharSet], list[Row]]:
+    """The classes that make a difference, and the rows by them."""
+    ways: list[list[tuple[int, int]]] = [[] for _ in alphabet]
+    for state, (_, row) in enumerate(rows):
+        for number, target in row.items():
+            ways[number].append((state, target))
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for number, way in enumerate(ways):
+        groups.setdefault(tuple(way), []).append(number)
+    if len(groups) == len(alphabet):
+        return alphabet, rows
+    renamed = {numbers[0]: new for new, numbers in enumerate(groups.values())}
+    classes = [union(*(alphabet[number] for number in numbers)) for numbers in groups.values()]
+    return classes, [
+        (default, {renamed[number]: target for number, target in row.items() if number in renamed})
+        for default, row in rows
+    ]
 
 
 def from_words(words: Iterable[str]) -> Automaton:
     """The automaton of a finite set of texts."""
-    children: list[dict[str, int]] = [{}]
+    rows: list[Row] = [(NOWHERE, {})]
+    classes: dict[str, int] = {}
     accepting: set[int] = set()
     for word in words:
         state = 0
         for char in word:
-            target = children[state].get(char)
+            number = classes.setdefault(char, len(classes))
+            row = rows[state][1]
+            target = row.get(number)
             if target is None:
-                target = children[state][char] = len(children)
-                children.append({})
+                target = row[number] = len(rows)
+                rows.append((NOWHERE, {}))
             state = target
         accepting.add(state)
-    merged: list[dict[int, CharSet]] = [
-        {target: ((ord(char), ord(char)),) for char, target in row.items()} for row in children
-    ]
-    return _tidy(merged, accepting)
-
-
-@lru_cache(maxsize=512)
-def from_pattern(pattern: Pattern) -> Automaton:
-    """The texts in which the pattern is found.
-
-    Raises:
-        TooLarge: the pattern counts too far, or its automaton explodes.
-    """
-    return _Nfa(pattern.node).determinise()
-
-
-class _Nfa:
-    """Thompson's construction; the edges of the text are arcs that only the first and the last step may take."""
-
-    def __init__(self, node: Node) -> None:
-        self.arcs: list[list[tuple[CharSet, int]]] = []
-        self.free: list[list[int]] = []
-        self.at_start: list[list[int]] = []
-        self.at_end: list[list[int]] = []
-        self.start = self.state()
-        self.final = self.state()
-        self.arcs[self.start].append((ANY, self.start))
-        self.arcs[self.final].append((ANY, self.final))
-        self.free[self.build(node, self.start)].append(self.final)
-
-    def state(self) -> int:
-        if len(self.arcs) > 4 * _MOST_STATES:
-            raise TooLarge("the pattern counts too far")
-        for table in (self.arcs, self.free, self.at_start, self.at_end):
-            table.append([])
-        return len(self.arcs) - 1
-
-    def build(self, node: Node, entry: int) -> int:
-        """Add the node behind ``entry``; returns its exit."""
-        match node:
-            case Set(chars):
-                end = self.state()
-                if chars:
-                    self.arcs[entry].append((chars, end))
-                return end
-            case Edge(side):
-                end = self.state()
-                (self.at_start if side == "start" else self.at_end)[entry].append(end)
-                return end
-            case Cat(items):
-                for item in items:
-                    entry = self.build(item, entry)
-                return entry
-            case Or(options):
-                end = self.state()
-                for option in options:
-                    begin = self.state()
-                    self.free[entry].append(begin)
-                    self.free[self.build(option, begin)].append(end)
-                return end
-            case Repeat(item, low, high):
-                for _ in range(low):
-                    entry = self.build(item, entry)
-                if high is None:
-                    loop = self.state()
-                    self.free[entry].append(loop)
-                    self.free[self.build(item, loop)].append(loop)
-                    return loop
-                end = self.state()
-                for _ in range(high - low):
-                    self.free[entry].append(end)
-                    entry = self.build(item, entry)
-                self.free[entry].append(end)
-                return end
-
-    def closure(self, states: Iterable[int], *tables: list[list[int]]) -> frozenset[int]:
-        seen = set(states)
-        todo = list(seen)
-        while todo:
-            state = todo.pop()
-            for table in tables:
-                for target in table[state]:
-                    if target not in seen:
-                        seen.add(target)
-                        todo.append(target)
-        return frozenset(seen)
-
-    def determinise(self) -> Automaton:
-        begin = self.closure([self.start], self.free, self.at_start)
-        # The very start may pass both edges at once (the empty text), so it is a state of its own.
-        first = (True, begin)
-
-        def step(state: tuple[bool, frozenset[int]]) -> Iterable[tuple[CharSet, tuple[bool, frozenset[int]]]]:
-            if self.final in state[1]:
-                yield ANY, (False, frozenset([self.final]))
-                return
-            arcs = [arc for number in state[1] for arc in self.arcs[number]]
-            for chars, targets in split(arcs):
-                reached = self.closure(targets, self.free)
-                yield chars, (False, frozenset([self.final]) if self.final in reached else reached)
-
-        def accepts(state: tuple[bool, frozenset[int]]) -> bool:
-            tables = (self.free, self.at_start, self.at_end) if state[0] else (self.free, self.at_end)
-            return self.final in state[1] or self.final in self.closure(state[1], *tables)
-
-        return explore(first, step, accepts)
-
-
-def split(arcs: list[tuple[CharSet, int]]) -> list[tuple[CharSet, frozenset[int]]]:
-    """Overlapping character sets cut into disjoint ones, each with all the targets it leads to."""
-    by_chars: dict[CharSet, set[int]] = {}
-    for chars, target in arcs:
-        by_chars.setdefault(chars, set()).add(target)
-    if len(by_chars) == 1:
-        chars, targets = next(iter(by_chars.items()))
-        return [(chars, frozenset(targets))]
-    parts: list[tuple[CharSet, frozenset[int]]] = []
-    for chars, targets in by_chars.items():
-        rest = chars
-        cut: list[tuple[CharSet, frozenset[int]]] = []
-        for known, owners in parts:
-            both = intersection(known, rest) if rest else ()
-            if not both:
-                cut.append((known, owners))
-                continue
-            cut.append((both, owners | targets))
-            if left := difference(known, both):
-                cut.append((left, owners))
-            rest = difference(rest, both)
-        if rest:
-            cut.append((rest, frozenset(targets)))
-        parts = cut
-    return parts
+    alphabet: list[CharSet] = [((ord(char), ord(char)),) for char in classes]
+    return tidied([*alphabet, complement(union(*alphabet))], rows, accepting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import TypeAlias
@@ -61,6 +61,33 @@ def complement(chars: CharSet) -> CharSet:
 def difference(left: CharSet, right: CharSet) -> CharSet:
     """The characters of ``left`` that are not in ``right``."""
     return intersection(left, complement(right))
+
+
+def partition(sets: Sequence[CharSet]) -> tuple[list[CharSet], list[tuple[int, ...]]]:
+    """The coarsest classes of characters of which each set is made: no set tells two characters of a class apart.
+
+    Returns:
+        The classes, which together are all characters; and for each set, the numbers of its classes.
+    """
+    bounds: dict[int, int] = {}
+    for number, chars in enumerate((ANY, *sets)):
+        for low, high in chars:
+            bounds[low] = bounds.get(low, 0) ^ 1 << number
+            bounds[high + 1] = bounds.get(high + 1, 0) ^ 1 << number
+    spans: dict[int, list[tuple[int, int]]] = {}
+    inside = start = 0
+    for bound in sorted(bounds):
+        if inside & 1:
+            spans.setdefault(inside >> 1, []).append((start, bound - 1))
+        inside ^= bounds[bound]
+        start = bound
+    members: list[list[int]] = [[] for _ in sets]
+    for number, owners in enumerate(spans):
+        while owners:
+            lowest = owners & -owners
+            members[lowest.bit_length() - 1].append(number)
+            owners ^= lowest
+    return [tuple(span) for span in spans.values()], [tuple(numbers) for numbers in members]
 
 
 @lru_cache(maxsize=64)

@@ -70,7 +70,11 @@ def test_any_unicode_name_round_trips(name: str) -> None:
     except UnicodeEncodeError:
         return
     grammar = compile_turn([{"name": name}], tool_choice="required")
-    assert read(grammar).admits(call(name, {}))
+    spellings = (
+        call(name, {}),
+        call(name, {}).replace("<", "\\u003c"),
+    )  # A control token's first character is escaped.
+    assert any(read(grammar).admits(text) for text in spellings)
 
 
 def test_hostile_names_are_sampled_back_by_a_real_engine(engine: RunningEngine) -> None:
