@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
@@ -22,7 +23,7 @@ from .normal import Normaliser
 from .numbers import number
 from .objects import objects
 from .primitives import PRIMITIVES
-from .shared import SharedRules
+from .shared import SharedRules, make_shared
 from .strings import strings
 from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell, type_of
 
@@ -226,7 +227,9 @@ class _Compiler:
             options = [option for option in options if option != Ref("integer")]
         if Ref("string") in options:
             listed = {branch: None for branch in listed if not branch[0].startswith('"')}
-        if listed:
+        if len(listed) > _SHARED:
+            options.append(self.share(_enum(tuple(listed))))
+        elif listed:
             options.append(factor(listed, self.define))
         return options[0] if len(options) == 1 else alt(option for option in options if option != NEVER)
 
@@ -255,6 +258,13 @@ class _Compiler:
 
 
 _NOTHING = alt([Lit("")])
+_SHARED = 8
+"""A longer enum is a set of rules of its own, however many places use it."""
+
+
+@lru_cache(maxsize=512)
+def _enum(listed: tuple[Branch, ...]) -> SharedRules:
+    return make_shared("enum", listed, lambda maker: factor(listed, maker.define))
 
 
 def _contradiction(schema: Any) -> tuple[str | None, str]:

@@ -28,11 +28,14 @@ def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: t
         return branches
     forms = [normaliser.apply(branch, [Form()], path) for branch in branches]
     denials: list[list[Site]] = [[] for _ in branches]
+    negations: dict[int, Site | None] = {}
     for one, other in combinations(range(len(branches)), 2):
         if _disjoint(normaliser, forms[one], forms[other]):
             continue
         for kept, shared in ((one, other), (other, one)):
-            denied = negate(normaliser.document, branches[shared])
+            if shared not in negations:
+                negations[shared] = negate(normaliser.document, branches[shared])
+            denied = negations[shared]
             if denied is not None:
                 denials[kept].append(denied)
             else:

@@ -33,14 +33,11 @@ _BYTE = r"(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])"
 _IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
 _H16 = r"[0-9A-Fa-f]{1,4}"
 _LS32 = rf"({_H16}:{_H16}|{_IPV4})"
-_IPV6 = "(" + "|".join(
-    [rf"({_H16}:){{6}}{_LS32}", rf"::({_H16}:){{5}}{_LS32}"]
-    + [
-        rf"({_H16}(:{_H16}){{0,{before}}})?::({_H16}:){{{4 - before}}}{_LS32}"
-        for before in range(4)
-    ]
-    + [rf"({_H16}(:{_H16}){{0,4}})?::{_LS32}", rf"({_H16}(:{_H16}){{0,5}})?::{_H16}", rf"({_H16}(:{_H16}){{0,6}})?::"]
-) + ")"  # fmt: skip
+_BEFORE_LS32 = "|".join(
+    [rf"({_H16}:){{6}}", rf"::({_H16}:){{5}}"]
+    + [rf"({_H16}(:{_H16}){{0,{before}}})?::({_H16}:){{{4 - before}}}" for before in range(5)]
+)
+_IPV6 = rf"(({_BEFORE_LS32}){_LS32}|({_H16}(:{_H16}){{0,5}})?::{_H16}|({_H16}(:{_H16}){{0,6}})?::)"
 
 # RFC 1123 section 2.1; RFC 5321 section 4.1.2.
 _HOSTNAME = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
@@ -53,23 +50,25 @@ _EMAIL = (
 
 
 def _uri(extra: str, private: str) -> tuple[str, str]:
-    """RFC 3986 appendix A: a URI and a relative reference, with ``extra`` among the unreserved characters and
-    ``private`` among those of a query."""
+    """RFC 3986 appendix A: a URI and a URI reference, with ``extra`` among the unreserved characters and ``private``
+    among those of a query."""
     plain = rf"A-Za-z0-9._~{extra}\-"
     pct = r"%[0-9A-Fa-f]{2}"
     pchar = rf"([{plain}!$&'()*+,;=:@]|{pct})"
     host = rf"(\[({_IPV6}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]|([{plain}!$&'()*+,;=]|{pct})*)"
     authority = rf"(([{plain}!$&'()*+,;=:]|{pct})*@)?{host}(:\d*)?"
-    rooted = rf"(//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?"
+    rooted = rf"(//{authority}(/{pchar}*)*|/({pchar}+(/{pchar}*)*)?)"
+    rootless = rf"{pchar}+(/{pchar}*)*"
+    without_colon = rf"([{plain}!$&'()*+,;=@]|{pct})+(/{pchar}*)*"
+    scheme = r"[A-Za-z][A-Za-z0-9+.-]*:"
     tail = rf"(\?([{plain}!$&'()*+,;=:@/?{private}]|{pct})*)?(#([{plain}!$&'()*+,;=:@/?]|{pct})*)?"
-    absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:({rooted}|{pchar}+(/{pchar}*)*)?){tail}"
-    first = rf"([{plain}!$&'()*+,;=@]|{pct})+"
-    relative = rf"({rooted}|{first}(/{pchar}*)*)?){tail}"
-    return absolute, relative
+    absolute = rf"{scheme}({rooted}|{rootless})?{tail}"
+    reference = rf"(({scheme})?{rooted}?|{scheme}{rootless}|{without_colon}){tail}"
+    return absolute, reference
 
 
-_URI, _RELATIVE = _uri("", "")
-_IRI, _RELATIVE_IRI = _uri(
+_URI, _URI_REFERENCE = _uri("", "")
+_IRI, _IRI_REFERENCE = _uri(
     r"\u00A0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF\u{10000}-\u{EFFFD}", r"\uE000-\uF8FF\u{F0000}-\u{10FFFD}"
 )
 
@@ -92,9 +91,9 @@ _SOURCES = {
     "hostname": _HOSTNAME,
     "email": _EMAIL,
     "uri": _URI,
-    "uri-reference": f"({_URI}|{_RELATIVE})",
+    "uri-reference": _URI_REFERENCE,
     "iri": _IRI,
-    "iri-reference": f"({_IRI}|{_RELATIVE_IRI})",
+    "iri-reference": _IRI_REFERENCE,
     "uri-template": _TEMPLATE,
     "json-pointer": r"(/([^~/]|~[01])*)*",
     "relative-json-pointer": r"(0|[1-9]\d*)(#|(/([^~/]|~[01])*)*)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..gbnf import Alt, Chars, Expr, Lit, Ref, alt, seq
-from ..regular import Automaton, Product, TooLarge, from_pattern, from_words
+from ..regular import ANYTHING, Automaton, Product, TooLarge, from_pattern, from_words
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
@@ -81,12 +81,12 @@ def extras(
     found: list[tuple[Expr, Goal]] = []
     patterns = [pattern for pattern in dict.fromkeys(rule.pattern for rule in rules) if pattern is not None]
     try:
-        others_than = [from_words(names).complement(), *([] if allowed is None else [allowed])]
-        product = Product([*others_than, *map(from_pattern, patterns)])
+        named = from_words(names)
+        product = Product([named, ANYTHING if allowed is None else allowed, *map(from_pattern, patterns)])
         for verdict in sorted(set(product.found), reverse=True):
-            if not all(verdict[: len(others_than)]):
+            if verdict[:2] != (False, True):
                 continue
-            hits = {pattern for pattern, hit in zip(patterns, verdict[len(others_than) :], strict=True) if hit}
+            hits = {pattern for pattern, hit in zip(patterns, verdict[2:], strict=True) if hit}
             goal = _class_goal(maps, frozenset(rule for rule in rules if rule.pattern in hits))
             if not any(one.schema is False for one in goal):
                 part = product.where(verdict.__eq__)

@@ -21,7 +21,10 @@ from .keys import closed, extras, name_filter
 from .maker import Maker
 from .values import quote, spell
 
-_MOST_STATES = 400
+_MOST_EDGES, _MOST_OPEN_EDGES = 4000, 250
+"""Branches that would need more are read one by one: exact too, but slower to sample. That does not matter in an open
+object, which no turn holds, so there the compiler's own time sets the bound."""
+
 _ANY_ORDER = 4
 """Up to so many required keys are read in any order, where any order is wanted: each set of them is a state."""
 
@@ -186,12 +189,17 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
         return _map(branches[0], maker)
     machine = _Machine(branches, maker)
+    if machine.fits():
+        return machine.write()
+    return alt(_apart(branch, maker) for branch in branches)
+
+
+def _apart(branch: _Branch, maker: Maker) -> Expr:
+    """One branch, read by itself."""
+    machine = _Machine([branch], maker)
     if not machine.fits():
-        for branch in branches:
-            branch.ignore_counts()
-        machine = _Machine(branches, maker)
-        if not machine.fits():
-            return alt(_Machine([branch], maker).write() for branch in branches)
+        branch.ignore_counts()
+        machine = _Machine([branch], maker)
     return machine.write()
 
 
@@ -229,16 +237,19 @@ class _Machine:
         self.start: _Places = frozenset((number, _State()) for number in range(len(branches)))
 
     def fits(self) -> bool:
-        """Whether the states are few enough to write down."""
+        """Whether the keys of all states are few enough to write down."""
         if not any(branch.counts or branch.dependents for branch in self.branches) and len(self.branches) == 1:
             return True
+        left = _MOST_OPEN_EDGES if self.maker.open_objects and len(self.branches) > 1 else _MOST_EDGES
         seen = {self.start}
         todo = [self.start]
         while todo:
-            for edge in self.edges(todo.pop()):
+            edges = self.edges(todo.pop())
+            left -= len(edges)
+            if left < 0:
+                return False
+            for edge in edges:
                 if edge.places not in seen:
-                    if len(seen) >= _MOST_STATES:
-                        return False
                     seen.add(edge.places)
                     todo.append(edge.places)
         return True

@@ -3,13 +3,14 @@
 Knows nothing of JSON or of grammars.
 """
 
-from .automaton import NOTHING, Automaton, Product, TooLarge, from_words
+from .automaton import ANYTHING, NOTHING, Automaton, Product, TooLarge, from_words
 from .charset import ANY, CharSet, complement, difference, intersection, union
 from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set, UnsupportedPattern, parse_pattern
 from .thompson import from_pattern
 
 __all__ = [
     "ANY",
+    "ANYTHING",
     "NOTHING",
     "Automaton",
     "Cat",

@@ -107,6 +107,7 @@ class Automaton:
 
 
 NOTHING = Automaton((ANY,), (), frozenset())
+ANYTHING = Automaton((ANY,), ((0, {}),), frozenset((0,)))
 
 
 class Product:
@@ -194,18 +195,14 @@ def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]
                 todo.append(state)
     if 0 not in alive:
         return NOTHING
-    # Bottom-up: a state whose row and acceptance equal another's is that other. Later states lead back less often, so
-    # going from the last to the first finds nearly all in one pass.
+    # Bottom-up: a state whose row and acceptance equal another's is that other. Targets come first, so that without
+    # cycles one pass finds all.
     itself = len(rows)
-    same: dict[int, int] = {
-        NOWHERE: NOWHERE,
-        **{state: state if state in alive else NOWHERE for state in range(itself)},
-    }
+    same = {state: state if state in alive else NOWHERE for state in range(itself)}
+    same[NOWHERE] = NOWHERE
     known: dict[tuple[bool, int, frozenset[tuple[int, int]]], int] = {}
     merged: dict[int, Row] = {}
-    for state in range(itself - 1, -1, -1):
-        if state not in alive:
-            continue
+    for state in _targets_first(rows, alive):
         default, row = rows[state]
         usual = same[default]
         others = {number: same[target] for number, target in row.items() if same[target] != usual}
@@ -213,7 +210,7 @@ def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]
         shape = (
             state in accepting,
             itself if usual == state else usual,
-            frozenset((number, itself if target == state else target) for number, target in others.items()),
+            frozenset([(number, itself if target == state else target) for number, target in others.items()]),
         )
         same[state] = known.setdefault(shape, state)
     numbers = {NOWHERE: NOWHERE, same[0]: 0}
@@ -231,6 +228,24 @@ def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]
         final.append((usual, {number: target for number, target in ways.items() if target != usual}))
     ends = frozenset(number for number, state in enumerate(order) if state in accepting)
     return Automaton(*_used(alphabet, final), ends)
+
+
+def _targets_first(rows: Sequence[Row], alive: set[int]) -> list[int]:
+    """The live states that the start leads to, each behind all that it leads to, but for cycles."""
+    order: list[int] = []
+    seen = {0}
+    path = [(0, iter([rows[0][0], *rows[0][1].values()]))]
+    while path:
+        state, targets = path[-1]
+        for target in targets:
+            if target in alive and target not in seen:
+                seen.add(target)
+                path.append((target, iter([rows[target][0], *rows[target][1].values()])))
+                break
+        else:
+            order.append(state)
+            path.pop()
+    return order
 
 
 def _used(alphabet: Sequence[CharSet], rows: list[Row]) -> tuple[Sequence[CharSet], list[Row]]:

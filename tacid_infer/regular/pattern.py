@@ -7,7 +7,7 @@ on data that Python does not carry (scripts), raises ``UnsupportedPattern``. The
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -87,10 +87,10 @@ _LARGEST_COUNT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A parsed pattern; a text matches if ``node`` is found somewhere in it."""
+    """A parsed pattern; a text matches if ``node`` is found somewhere in it. Equal if their sources are."""
 
     source: str
-    node: Node
+    node: Node = field(compare=False)
 
 
 @lru_cache(maxsize=1024)
