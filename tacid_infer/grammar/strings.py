@@ -92,7 +92,7 @@ def _read_together(demands: tuple[_Demand, ...]) -> Automaton:
         if demand.excluded:
             rule.append((parts.setdefault(demand.excluded, len(parts)), False))
         rules.append(rule)
-    if len(parts) == 1 and rules[0] == [(0, True)]:
+    if rules == [[(0, True)]]:
         return from_pattern(demands[0].texts[0][0])
     product = Product([from_words(part) if isinstance(part, tuple) else from_pattern(part) for part in parts])
     return product.where(lambda found: any(all(found[part] is wanted for part, wanted in rule) for rule in rules))

@@ -92,6 +92,8 @@ def read_reply(
     try:
         reply = _envelope(text)
     except _RepeatedKey as error:
+        if finish_reason == "length":
+            raise TruncatedReply("the reply was cut off at the token limit, and repeats a key", text=text) from None
         raise InvalidArguments(f"the reply cannot be read: {error}", text=text) from None
     except _NotAReply as error:
         if finish_reason == "length":
