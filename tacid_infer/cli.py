@@ -9,7 +9,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from .errors import InvalidRequest, TacidError
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = _parser(argv).parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.run
     try:
         return command(arguments)
@@ -40,7 +42,7 @@ def _refuse(error: TacidError, *, as_json: bool) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tacid-infer",
         description="Lets a small local model act on a machine, and say only what the machine can read.",
@@ -57,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         "serve",
         _serve,
         "run the daemon",
-        epilog=_keys() if "serve" in sys.argv[1:2] else None,
+        epilog=_keys() if argv[:1] == ["serve"] else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     serving.add_argument(
@@ -236,14 +238,43 @@ def _status(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(answer, ensure_ascii=False))
         return 0
-    engine, allow_list, turns = answer["engine"], answer["allow_list"], answer["turns"]
-    print(f"daemon      {answer['state']}")
-    print(f"engine      {engine['state']}" + (f" (pid {engine['pid']})" if engine.get("pid") else ""))
-    print(f"allow-list  {allow_list['reason']}")
-    print(f"turns       {turns['served']} served, {turns['running']} running, {turns['waiting']} waiting")
-    for reason in answer["reasons"]:
-        print(f"because     {reason}")
+    for name, value in _status_lines(answer):
+        print(f"{name:<13}{value}")
     return 0
+
+
+def _status_lines(status: Any) -> Iterator[tuple[str, str]]:
+    """The daemon's state and its metrics, for a person."""
+    engine, allow_list, turns, grammars = (status[part] for part in ("engine", "allow_list", "turns", "grammars"))
+    yield "daemon", status["state"]
+    for reason in status["reasons"]:
+        yield "because", reason
+    busy = f", busy for {time.time() - engine['busy_since']:.0f} s" if engine.get("busy_since") else ""
+    yield (
+        "engine",
+        f"{'up' if engine['up'] else 'down'}: {engine['state']}{busy}"
+        + (f" (pid {engine['pid']})" if engine.get("pid") else ""),
+    )
+    yield "restarts", _counted(engine.get("restarts", {}))
+    yield "allow-list", f"{allow_list['reason']}; unchanged for {_duration(allow_list['age_seconds'])}"
+    yield "turns", f"{turns['served']} served, {turns['mean_seconds']:.2f} s on average: {_counted(turns['outcomes'])}"
+    yield "queue", f"{turns['running']} running, {turns['waiting']} waiting"
+    yield (
+        "grammars",
+        f"{grammars['built']} built in {grammars['mean_compile_seconds'] * 1000:.1f} ms on average, "
+        f"{grammars['cache_hits']} of them kept ones; {grammars['mean_bytes']} bytes on average",
+    )
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -4,9 +4,10 @@ from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineReque
 from .engine import Endpoint, Engine, SupervisedEngine
 from .proof import prove_enforcement
 from .settings import EngineSettings, check_socket_path
-from .supervisor import Event, State, Supervisor
+from .supervisor import REFUSED, Event, State, Supervisor
 
 __all__ = [
+    "REFUSED",
     "Dialect",
     "Endpoint",
     "Engine",

@@ -176,6 +176,7 @@ class EngineClient:
                 if asyncio.get_running_loop().time() >= deadline
                 else f"no token for {silence:g} s",
                 text=collected.content or None,
+                silent=not collected.content or asyncio.get_running_loop().time() < deadline,
             ) from None
         except httpx.ConnectError as error:
             raise EngineStarting(f"the engine does not listen: {_words(error)}", retry_after=1) from None

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal, Protocol
 
-from ..errors import EngineStarting
+from ..errors import EngineError, EngineStarting
 from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineRequest
 from .supervisor import State, Supervisor
 
 Source = Literal["supervised", "local", "remote"]
 _MOMENT = 0.05
+_COUNT_TIMEOUT = 5.0
 
 
 class Engine(Protocol):
@@ -30,6 +31,12 @@ class Engine(Protocol):
         self, request: EngineRequest, *, timeout: float, silence: float
     ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
         """One turn; see ``EngineClient.stream``."""
+
+    def suspect(self) -> None:
+        """A reply that the grammar does not admit came: prove the engine again, if that is ours to do."""
+
+    async def count_tokens(self, text: str) -> int | None:
+        """How many tokens a text takes; None where the engine cannot tell."""
 
     def status(self) -> dict[str, Any]:
         """Its state, for a person and for a program."""
@@ -70,6 +77,18 @@ class SupervisedEngine:
                     raise
                 await asyncio.sleep(_MOMENT)
 
+    def suspect(self) -> None:
+        """Have the supervisor prove it again, before another turn is sent."""
+        self.supervisor.suspect()
+
+    async def count_tokens(self, text: str) -> int | None:
+        """As llama-server's ``POST /tokenize`` counts."""
+        try:
+            answer = await self.supervisor.client.post("/tokenize", {"content": text}, _COUNT_TIMEOUT)
+        except EngineError:
+            return None
+        return len(answer["tokens"])
+
     def status(self) -> dict[str, Any]:
         """The supervisor's."""
         return {"kind": "supervised", **self.supervisor.status()}
@@ -102,6 +121,13 @@ class Endpoint:
     ) -> AsyncGenerator[EngineDelta | EngineReply, None]:
         """One turn."""
         return self.client.stream(request, timeout=timeout, silence=silence)
+
+    def suspect(self) -> None:
+        """Nobody here minds it: the turn's own error is all there is."""
+
+    async def count_tokens(self, text: str) -> int | None:
+        """Not asked: there is no route that all endpoints share."""
+        return None
 
     def status(self) -> dict[str, Any]:
         """What is configured; no key."""

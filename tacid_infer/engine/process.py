@@ -19,9 +19,11 @@ from .settings import EngineSettings
 
 _LAST_LINES = 20
 _LONGEST_LINE = 2000
+_NOT_FOR_THE_ENGINE = ("NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_", "TACID_INFER_", "LLAMA_ARG_", "LLAMA_API_KEY")
 _HINTS = {
     signal.SIGILL: "the binary was built for another CPU",
     signal.SIGKILL: "killed from outside, or out of memory",
+    signal.SIGXFSZ: "it may write no larger file: a quota or a limit, RLIMIT_FSIZE",
 }
 
 
@@ -76,6 +78,7 @@ class Process:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
+                env=_environment(),
             )
         )
         try:
@@ -108,8 +111,7 @@ class Process:
             except TimeoutError:
                 self.kill()
                 await self._process.wait()
-        else:
-            self._signal(signal.SIGKILL)  # What it left behind in its process group.
+        self._signal(signal.SIGKILL)  # What it left behind in its process group.
         if self._reader is not None:
             self._reader.cancel()
         with contextlib.suppress(FileNotFoundError):
@@ -135,6 +137,12 @@ class Process:
                 if text:
                     self.last_lines.append(text)
                     self._on_line(text)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what systemd tells us alone, and without variables that would be flags of llama-server."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_THE_ENGINE)}
+    return {**kept, "LLAMA_LOG_PREFIX": "1", "LLAMA_LOG_COLORS": "off"}
 
 
 async def clear_socket(path: Path, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -23,6 +24,16 @@ _STABLE = 60.0
 _MANY_DEATHS = 5
 _PROOF_TIMEOUT = 60.0
 _POLL = 0.05
+# llama-server's own words, and argparse's (the embedded engine's).
+_REFUSED_FLAG = re.compile(
+    r"error:.*(invalid|unknown|unrecognized) argument|error while handling argument", re.IGNORECASE
+)
+
+
+REFUSED = "refused"
+"""The cause of an end: the engine does not know a flag that it was given."""
+NOT_ENFORCED = "not_enforced"
+"""The cause of an end: the engine does not hold to a grammar."""
 
 
 class State(Enum):
@@ -85,7 +96,13 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._deaths = 0
         self._in_flight = 0
+        self._busy_since: float | None = None
         self._suspect = asyncio.Event()
+
+    @property
+    def minding(self) -> bool:
+        """Whether somebody minds the engine, however the engine stands."""
+        return self._task is not None and not self._task.done()
 
     # The life of the engine
 
@@ -111,10 +128,14 @@ class Supervisor:
             lived = time.monotonic() - began
             self._deaths = 1 if lived > _STABLE else self._deaths + 1
             self.restarts[cause] += 1
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._deaths - 1)) * random.uniform(0.8, 1.2)
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._deaths - 1, 10)) * random.uniform(0.8, 1.2)
             last = self._process.last_lines[-1] if self._process and self._process.last_lines else ""
             said = f"; last words: {last}" if last else ""
-            if self._deaths >= _MANY_DEATHS:
+            if cause == REFUSED:
+                # The same command line would be refused again; only another binary in its place could take it.
+                pause = _LONGEST_PAUSE
+                self._enter(State.FAILING, f"{words}; next try in {pause:.0f} s", 3, cause)
+            elif self._deaths >= _MANY_DEATHS:
                 told = f"engine keeps dying ({self._deaths} times): {words}{said}; next try in {pause:.0f} s"
                 self._enter(State.FAILING, told, 3, cause)
             else:
@@ -146,7 +167,7 @@ class Supervisor:
         try:
             await asyncio.wait([ended, healthy], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
-                return "exit", f"{in_words(ended.result())} while it loaded the model"
+                return self._ended_early(process, ended.result())
             if not healthy.result():
                 return "start", f"the model was not loaded within {self.settings.start_timeout:g} s"
         finally:
@@ -155,7 +176,7 @@ class Supervisor:
         try:
             await prove_enforcement(self.client, timeout=_PROOF_TIMEOUT)
         except NotEnforced as error:
-            return "not_enforced", str(error)
+            return NOT_ENFORCED, str(error)
         except EngineError as error:
             with contextlib.suppress(TimeoutError):
                 return "exit", in_words(await asyncio.wait_for(asyncio.shield(ended), 1.0))
@@ -167,9 +188,15 @@ class Supervisor:
             if ended.done():
                 return "exit", in_words(ended.result())
             process.kill()
-            return "hung", watch.result()
+            return watch.result()
         finally:
             watch.cancel()
+
+    def _ended_early(self, process: Process, code: int) -> tuple[str, str]:
+        refusal = next((line for line in process.last_lines if _REFUSED_FLAG.search(line)), None)
+        if refusal is not None and code > 0:
+            return REFUSED, f"the engine refuses its command line: {refusal}"
+        return "exit", f"{in_words(code)} while it loaded the model"
 
     async def _becomes_healthy(self) -> bool:
         deadline = time.monotonic() + self.settings.start_timeout
@@ -179,19 +206,33 @@ class Supervisor:
             await asyncio.sleep(_POLL)
         return False
 
-    async def _watch(self) -> str:
-        """Look at the engine while it is idle, and when a turn got no answer; returns what is wrong."""
+    async def _watch(self) -> tuple[str, str]:
+        """Look at the engine while it is idle, and when a turn made it suspect; why it must end, when it must."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._suspect.wait(), self.settings.health_interval)
             if self._suspect.is_set():
-                self._suspect.clear()
-                try:
-                    await prove_enforcement(self.client, timeout=self.settings.health_timeout)
-                except (EngineError, NotEnforced) as error:
-                    return f"it no longer serves turns: {error}"
+                if found := await self._prove_again():
+                    return found
             elif not await self._answers() and not self._in_flight:
-                return f"no answer to a health check within {self.settings.health_timeout:g} s"
+                return "hung", f"no answer to a health check within {self.settings.health_timeout:g} s"
+
+    async def _prove_again(self) -> tuple[str, str] | None:
+        """Prove a suspect engine anew. No turn is sent meanwhile; one that runs may keep the engine from answering."""
+        while True:
+            self._suspect.clear()
+            busy = self._in_flight > 0
+            try:
+                await prove_enforcement(self.client, timeout=self.settings.health_timeout)
+            except NotEnforced as error:
+                return NOT_ENFORCED, str(error)
+            except EngineError as error:
+                if not busy:
+                    return "hung", f"it no longer serves turns: {error}"
+                await asyncio.sleep(_POLL)
+                continue
+            self._enter(State.READY, "ready")
+            return None
 
     async def _answers(self) -> bool:
         """Whether an idle engine answers; a long prompt may keep a busy one from it."""
@@ -231,13 +272,14 @@ class Supervisor:
         A turn that gets no answer makes the engine suspect; one that loses it learns how it ended.
         """
         self._in_flight += 1
+        self._busy_since = self._busy_since or time.time()
+        began = time.monotonic()
         try:
             yield
-        except EngineTimeout:
-            self._suspect.set()
-            raise
-        except NotEnforced:
-            self._suspect.set()
+        except EngineTimeout as error:
+            # Tokens that came too slowly, or a caller in a hurry, are nothing against the engine.
+            if error.details.get("silent") and time.monotonic() - began >= self.settings.health_timeout:
+                self.suspect()
             raise
         except EngineDied as error:
             if words := await self._last_words():
@@ -245,6 +287,14 @@ class Supervisor:
             raise
         finally:
             self._in_flight -= 1
+            if not self._in_flight:
+                self._busy_since = None
+
+    def suspect(self) -> None:
+        """Something is the matter with a reply: no further turn until the engine has been proven again."""
+        if self.state is State.READY:
+            self._suspect.set()
+            self._enter(State.PROVING, "suspect: a turn went wrong")
 
     async def _last_words(self) -> str:
         for _ in range(20):
@@ -261,5 +311,6 @@ class Supervisor:
             "since": self.since,
             "pid": self._process.pid if self._process and self.state in _ALIVE else None,
             "turns_in_flight": self._in_flight,
+            "busy_since": self._busy_since,
             "restarts": dict(self.restarts),
         }

@@ -34,12 +34,13 @@ _CONTROL = ("<|im_start|>", "<|im_end|>")
 _NORMAL, _UNKNOWN, _CONTROL_TYPE, _BYTE = 1, 2, 3, 6
 
 
-def write_tiny_model(path: Path, *, seed: int = 0) -> None:
+def write_tiny_model(path: Path, *, seed: int = 0, chat_template: str | None = None) -> None:
     """Write the model; the same seed gives the same file.
 
     Args:
         path: where to; an existing file is replaced.
         seed: of the random weights.
+        chat_template: Jinja that the model carries; None for none.
     """
     import gguf
     import numpy as np
@@ -66,6 +67,9 @@ def write_tiny_model(path: Path, *, seed: int = 0) -> None:
     writer.add_unk_token_id(0)
     writer.add_add_bos_token(False)
     writer.add_add_space_prefix(False)
+
+    if chat_template is not None:
+        writer.add_chat_template(chat_template)
 
     random = np.random.default_rng(seed)
 

@@ -5,20 +5,38 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from ..engine import Engine, EngineDelta, EngineReply, EngineRequest
-from ..errors import EngineBusy, EngineTimeout, EngineUnavailable, TacidError
+from ..errors import (
+    ContextOverflow,
+    EngineBusy,
+    EngineTimeout,
+    EngineUnavailable,
+    NotEnforced,
+    TacidError,
+    TruncatedReply,
+)
 from ..tools import Tool
-from ..turn import Call, Say, Turn, build_turn, read_reply
+from ..turn import PROTOCOL_TOOLS, Call, Say, Turn, read_reply
 from .allow_list import AllowListFile
+from .building import TurnBuilder
 from .config import Config
+from .connection import Peer
+from .logs import fields
 from .metrics import Metrics
 from .requests import TurnRequest
+
+_LARGE_REPLY = 8192
+_T = TypeVar("_T")
+_Arguments = TypeVarTuple("_Arguments")
 
 log = logging.getLogger("tacid_infer.turn")
 
@@ -73,50 +91,63 @@ class Agent:
         self.allow_list = allow_list
         self.config = config
         self.metrics = metrics
-        self.served = 0
+        self.outcomes: Counter[str] = Counter()
+        self.tools_served = len(PROTOCOL_TOOLS)
         self.running = 0
         self.waiting = 0
+        self.building = 0
         self.stopping = False
         self._slots = asyncio.Semaphore(config.engine.parallel)
+        self._builder = TurnBuilder(allow_list, metrics)
+        # Threads of their own, so that heavy turns never keep /status and the allow-list's watch from theirs.
+        self._threads = ThreadPoolExecutor(max(2, os.cpu_count() or 2), thread_name_prefix="turn")
 
     async def build(self, request: TurnRequest) -> Turn:
         """Build a turn, off the event loop, against the allow-list as it is on disk now.
 
         Raises:
             InvalidRequest
+            EngineBusy: as many turns are being built already as may wait.
         """
-        started = time.perf_counter()
-        turn = await asyncio.to_thread(self._build, request)
-        self.metrics.compile_seconds.observe(time.perf_counter() - started)
-        self.metrics.grammar_bytes.observe(len(turn.grammar))
+        if self.building > self.config.limits.queue:
+            raise EngineBusy(f"{self.building} turns are being built already", retry_after=5)
+        self.building += 1
+        try:
+            turn = await self._off_the_loop(self._builder.build, request)
+        finally:
+            self.building -= 1
+        self.tools_served = len(turn.tools)
         return turn
 
-    def _build(self, request: TurnRequest) -> Turn:
-        return build_turn(
-            request.tools,
-            denied=request.denied,
-            tool_choice=request.tool_choice,
-            strict=request.strict,
-            messages=request.messages,
-            allow_list=self.allow_list.current(),
-        )
+    async def _off_the_loop(self, work: Callable[[Unpack[_Arguments]], _T], *arguments: *_Arguments) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
-    async def complete(self, request: TurnRequest) -> Completion:
+    async def complete(self, request: TurnRequest, peer: Peer | None = None) -> Completion:
         """A turn from end to end.
 
         Raises:
             TacidError: in all its kinds; nothing else.
         """
-        async with aclosing(self.stream(request)) as pieces:
+        async with aclosing(self.stream(request, peer)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
                     return piece
         raise AssertionError("a stream ends with its completion")
 
-    async def stream(self, request: TurnRequest) -> AsyncGenerator[SayPiece | Completion, None]:
-        """The same, with an answer's pieces as they come. A call comes whole, as the completion."""
+    async def stream(
+        self, request: TurnRequest, peer: Peer | None = None
+    ) -> AsyncGenerator[SayPiece | Completion, None]:
+        """The same, with an answer's pieces as they come. A call comes whole, as the completion.
+
+        Args:
+            request: the turn.
+            peer: who asks, for the log.
+        """
         started = time.perf_counter()
         outcome = "cancelled"
+        if peer is not None:
+            told = fields(event="turn_begins", peer_pid=peer.pid, peer_uid=peer.uid, peer_gid=peer.gid)
+            log.debug("turn of pid %d, uid %d, gid %d", peer.pid, peer.uid, peer.gid, extra=told)
         try:
             if self.stopping:
                 raise EngineUnavailable("the daemon is stopping", retry_after=5)
@@ -128,15 +159,25 @@ class Agent:
         except TacidError as error:
             outcome = error.code
             raise
+        except Exception:
+            outcome = "internal_error"
+            raise
         finally:
-            self.served += 1
+            seconds = time.perf_counter() - started
+            self.outcomes[outcome] += 1
             self.metrics.turns.labels(outcome).inc()
-            self.metrics.turn_seconds.observe(time.perf_counter() - started)
-            log.info("turn: %s in %.2f s", outcome, time.perf_counter() - started)
+            self.metrics.turn_seconds.observe(seconds)
+            log.info(
+                "turn: %s in %.2f s",
+                outcome,
+                seconds,
+                extra=fields(event="turn", outcome=outcome, seconds=f"{seconds:.3f}", peer_uid=peer and peer.uid),
+            )
 
     async def _stream(self, request: TurnRequest) -> AsyncGenerator[SayPiece | Completion, None]:
         limits = self.config.limits
-        deadline = asyncio.get_running_loop().time() + limits.turn_seconds
+        seconds = min(limits.turn_seconds, request.timeout or limits.turn_seconds)
+        deadline = asyncio.get_running_loop().time() + seconds
         turn = await self.build(request)
         asked = EngineRequest(
             messages=list(turn.messages),
@@ -148,23 +189,58 @@ class Agent:
         async with self._slot(deadline):
             left = deadline - asyncio.get_running_loop().time()
             said = SayStream()
-            async with aclosing(self.engine.stream(asked, timeout=left, silence=limits.silence_seconds)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, EngineDelta):
-                        if text := said.feed(piece.text):
-                            yield SayPiece(text)
-                        continue
-                    yield self._read(turn, piece)
+            try:
+                async with aclosing(self.engine.stream(asked, timeout=left, silence=limits.silence_seconds)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, EngineDelta):
+                            if text := said.feed(piece.text):
+                                yield SayPiece(text)
+                            continue
+                        reply = piece
+            except ContextOverflow as error:
+                raise await self._with_catalogue(error, turn) from None
+        yield await self._read(turn, reply)
 
-    def _read(self, turn: Turn, reply: EngineReply) -> Completion:
-        read = read_reply(
+    async def _read(self, turn: Turn, reply: EngineReply) -> Completion:
+        try:
+            if len(reply.content) > _LARGE_REPLY:
+                read = await self._off_the_loop(self._typed, turn, reply)
+            else:
+                read = self._typed(turn, reply)
+        except NotEnforced:
+            self.engine.suspect()
+            raise
+        except TruncatedReply as error:
+            context = self.config.engine.context_tokens
+            used = reply.usage.get("total_tokens", 0)
+            if self.engine.source != "supervised" or used < context:
+                raise
+            overflow = ContextOverflow(
+                f"the engine's context of {context} tokens was full before the reply was whole",
+                prompt_tokens=reply.usage.get("prompt_tokens"),
+                context_tokens=context,
+                text=error.details.get("text"),
+            )
+            raise await self._with_catalogue(overflow, turn) from None
+        return Completion(read, turn, reply.finish_reason, dict(reply.usage), dict(reply.timings))
+
+    def _typed(self, turn: Turn, reply: EngineReply) -> Call | Say:
+        return read_reply(
             turn,
             content=reply.content,
             tool_calls=reply.tool_calls,
             finish_reason=reply.finish_reason,
             source=self.engine.source,
         )
-        return Completion(read, turn, reply.finish_reason, dict(reply.usage), dict(reply.timings))
+
+    async def _with_catalogue(self, error: ContextOverflow, turn: Turn) -> ContextOverflow:
+        """The same error, telling how much of the prompt is the catalogue's."""
+        tokens = await self.engine.count_tokens(turn.catalogue)
+        size = f"{tokens} tokens" if tokens is not None else f"{len(turn.catalogue.encode())} bytes"
+        return ContextOverflow(
+            f"{error.message}; of the prompt, the catalogue of {len(turn.tools)} tools takes {size}",
+            **{**error.details, "catalogue_tokens": tokens, "catalogue_bytes": len(turn.catalogue.encode())},
+        )
 
     @asynccontextmanager
     async def _slot(self, deadline: float) -> AsyncIterator[None]:
@@ -176,7 +252,7 @@ class Agent:
             async with asyncio.timeout_at(deadline):
                 await self._slots.acquire()
         except TimeoutError:
-            raise EngineTimeout("the turn's time ran out while it waited for the engine") from None
+            raise EngineTimeout("the turn's time ran out while it waited for the engine", retry_after=5) from None
         finally:
             self.waiting -= 1
         self.running += 1
@@ -186,25 +262,47 @@ class Agent:
             self.running -= 1
             self._slots.release()
 
-    def status(self) -> dict[str, Any]:
-        """What ``GET /status`` answers."""
-        allow_list = self.allow_list.current()
-        engine = self.engine.status()
-        degraded = [allow_list.reason] if allow_list.state == "degraded" else []
+    def degraded(self) -> list[str]:
+        """What an operator should mend, in words. Touches no disk."""
+        allow_list = self.allow_list.latest
+        found = [allow_list.reason] if allow_list.state == "degraded" else []
         if not self.engine.ready:
-            degraded.append(f"engine: {engine.get('reason', engine['state'])}")
+            engine = self.engine.status()
+            found.append(f"engine: {engine.get('reason', engine['state'])}")
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """What ``GET /status`` answers: the same numbers as the metrics."""
+        allow_list = self.allow_list.current()
+        degraded = self.degraded()
         state = "stopping" if self.stopping else ("degraded" if degraded else "ready")
+        turn_count, turn_total = self.metrics.count_and_sum(self.metrics.turn_seconds)
+        compile_count, compile_total = self.metrics.count_and_sum(self.metrics.compile_seconds)
+        grammar_count, grammar_total = self.metrics.count_and_sum(self.metrics.grammar_bytes)
         return {
             "state": state,
             "reasons": degraded,
-            "engine": engine,
+            "engine": {**self.engine.status(), "up": self.engine.ready},
             "allow_list": {
                 "state": allow_list.state,
                 "narrows": allow_list.narrows,
                 "services": len(allow_list.services),
+                "age_seconds": round(time.time() - self.allow_list.changed_at, 1),
                 "reason": allow_list.reason,
             },
-            "turns": {"served": self.served, "running": self.running, "waiting": self.waiting},
+            "turns": {
+                "served": turn_count,
+                "running": self.running,
+                "waiting": self.waiting,
+                "outcomes": dict(self.outcomes),
+                "mean_seconds": round(turn_total / turn_count, 4) if turn_count else 0,
+            },
+            "grammars": {
+                "built": compile_count,
+                "cache_hits": self.metrics.value(self.metrics.cache_hits),
+                "mean_compile_seconds": round(compile_total / compile_count, 6) if compile_count else 0,
+                "mean_bytes": round(grammar_total / grammar_count) if grammar_count else 0,
+            },
         }
 
     def gauge(self) -> None:
@@ -212,9 +310,15 @@ class Agent:
         allow_list = self.allow_list.current()
         self.metrics.engine_up.set(self.engine.ready)
         self.metrics.queue_depth.set(self.waiting)
+        self.metrics.turns_running.set(self.running)
         self.metrics.allow_list_size.set(len(allow_list.services))
         self.metrics.allow_list_narrows.set(allow_list.narrows)
+        self.metrics.allow_list_degraded.set(allow_list.state == "degraded")
         self.metrics.allow_list_age.set(time.time() - self.allow_list.changed_at)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class SayStream:

@@ -16,11 +16,16 @@ from threading import Lock
 from typing import TypeAlias
 
 from ..turn import AllowList
+from .logs import fields
 
 _LARGEST_FILE = 64 * 2**20
 _LONGEST_NAME = 256
-_TRIES = 5
-_Identity: TypeAlias = tuple[int, ...] | str
+_SMALL_FILE = 2**20
+_TRIES, _PAUSE = 50, 0.002
+_STEP = 100_000_000
+_HALF_WRITTEN_TRIES, _HALF_WRITTEN_PAUSE = 4, 0.01
+_CTIME = 2
+_Identity: TypeAlias = tuple[int, ...]
 
 log = logging.getLogger("tacid_infer.allow_list")
 
@@ -41,8 +46,16 @@ class AllowListFile:
         self.changed_at = time.time()
         self._lock = Lock()
         self._identity: _Identity | None = None
+        self._settled = False
+        self._content: bytes | None = None
+        self._told = False
         self._current = AllowList()
         self._good: AllowList | None = None
+
+    @property
+    def latest(self) -> AllowList:
+        """The list as it was last read. Touches no disk, so that the event loop may ask."""
+        return self._current
 
     def current(self) -> AllowList:
         """The list as the file has it now. Blocks for as long as reading it takes.
@@ -52,26 +65,29 @@ class AllowListFile:
         it open.
         """
         with self._lock:
-            if self._identity is not None and _identity(self.path) == self._identity:
+            if self._settled and _identity(self.path) == self._identity:
                 return self._current
-            for _ in range(_TRIES):
-                before = _identity(self.path)
-                found = self._read()
-                # Read again if it was replaced or rewritten meanwhile: what was read may be a mixture.
-                if _identity(self.path) == before:
-                    break
-            self._identity = before
-            if found != self._current or self._good is None:
+            found = self._read()
+            if found != self._current or not self._told:
                 self._tell(found)
+                self._told = True
                 self.changed_at = time.time()
             self._current = found
             return found
 
     def _read(self) -> AllowList:
         try:
-            found = _parse(_content(self.path))
+            left = _HALF_WRITTEN_TRIES
+            while True:
+                try:
+                    return self._read_once()
+                except _Malformed:
+                    left -= 1
+                    if self._settled or not left:
+                        raise
+                    time.sleep(_HALF_WRITTEN_PAUSE)  # Changed a moment ago: whoever writes it may be half-way.
         except FileNotFoundError:
-            found = AllowList(state="missing", reason=f"{self.path} is missing: no narrowing in force")
+            return AllowList(state="missing", reason=f"{self.path} is missing: no narrowing in force")
         except (_Malformed, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             if self._good is None:
@@ -87,37 +103,60 @@ class AllowListFile:
                 "degraded",
                 f"{self.path}: {why}; the last good list stays in force ({len(good.services)} names)",
             )
-        self._good = found
+
+    def _read_once(self) -> AllowList:
+        self._settled = False
+        before, self._content = self._content, None
+        content, self._identity = _content(self.path)
+        # The kernel's clock for files moves in steps: a file may change twice within one, and look the same.
+        self._settled = abs(time.time_ns() - self._identity[_CTIME]) > _STEP
+        found = self._current if content == before else _parse(content)
+        self._content = content if len(content) < _SMALL_FILE else None
+        if found.state != "degraded":
+            self._good = found
         return found
 
     def _tell(self, found: AllowList) -> None:
+        told = fields(event="allow_list", allow_list_state=found.state, services=len(found.services))
         if found.state == "degraded":
-            log.error("allow-list degraded: %s", found.reason)
+            log.error("allow-list degraded: %s", found.reason, extra=told)
         elif not found.narrows:
-            log.warning("allow-list: %s", found.reason)
+            log.warning("allow-list: %s", found.reason, extra=told)
         else:
-            log.info("allow-list: %d services in force", len(found.services))
+            was = f" ({len(self._current.services)} before)" if self._current.services else ""
+            log.info("allow-list: %d services in force%s", len(found.services), was, extra=told)
 
 
-def _identity(path: Path) -> _Identity:
-    """What changes whenever the content may have: of the resolved target, not of the link."""
+def _identity(path: Path) -> _Identity | None:
+    """What changes whenever the content may have: of the resolved target, not of the link. None: it is not there."""
     try:
-        found = path.stat()
-    except OSError as error:
-        return f"{type(error).__name__} {error.errno}"
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+        return _stamp(path.stat())
+    except OSError:
+        return None
 
 
-def _content(path: Path) -> bytes:
+def _stamp(found: os.stat_result) -> _Identity:
+    return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size, found.st_mode)
+
+
+def _content(path: Path) -> tuple[bytes, _Identity]:
+    """The file's content, whole, and the identity that it has with it."""
     # Non-blocking, so that a pipe in the file's place cannot hold up a turn.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _Malformed("it is not a regular file")
-        if found.st_size > _LARGEST_FILE:
-            raise _Malformed(f"it is larger than {_LARGEST_FILE} bytes")
-        return file.read(_LARGEST_FILE)
+        for _ in range(_TRIES):
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise _Malformed("it is not a regular file")
+            if before.st_size > _LARGEST_FILE:
+                raise _Malformed(f"it is larger than {_LARGEST_FILE} bytes")
+            file.seek(0)
+            content = file.read(_LARGEST_FILE)
+            # Rewritten in place meanwhile, what was read may be a mixture.
+            if _stamp(os.fstat(descriptor)) == _stamp(before) and len(content) == before.st_size:
+                return content, _stamp(before)
+            time.sleep(_PAUSE)
+    raise _Malformed("it changes faster than it can be read")
 
 
 def _parse(content: bytes) -> AllowList:
@@ -126,7 +165,7 @@ def _parse(content: bytes) -> AllowList:
     except UnicodeDecodeError as error:
         raise _Malformed(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise _Malformed(f"not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+        raise _Malformed(f"line {error.lineno} column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise _Malformed("nested too deeply") from None
     exact = False

@@ -13,9 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ..errors import InvalidRequest, TacidError
 from .agent import Agent, Completion, SayPiece
+from .connection import Peer
 from .metrics import CONTENT_TYPE
 from .openai import parse_chat, to_chat, to_events
 from .requests import parse_turn, read_body
@@ -23,7 +25,12 @@ from .requests import parse_turn, read_body
 log = logging.getLogger("tacid_infer.http")
 
 _T = TypeVar("_T")
+_FAULT = "a fault of tacid-infer itself; its log has the details"
 _CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+class _Fault(TacidError):
+    code = "internal_error"
 
 
 class _Json(JSONResponse):
@@ -52,16 +59,16 @@ def make_app(agent: Agent, model: str) -> Starlette:
 
     async def complete(request: Request) -> Response:
         asked = parse_turn(await body(request), limits, sampling=True)
-        return _Json((await _unless_gone(request, agent.complete(asked))).to_json())
+        return _Json((await _unless_gone(request, agent.complete(asked, _peer(request)))).to_json())
 
     async def chat(request: Request) -> Response:
         asked, streamed = parse_chat(await body(request), limits)
         if not streamed:
-            return _Json(to_chat(await _unless_gone(request, agent.complete(asked)), model))
-        pieces = agent.stream(asked)
+            return _Json(to_chat(await _unless_gone(request, agent.complete(asked, _peer(request))), model))
+        pieces = agent.stream(asked, _peer(request))
         # A refusal before the first piece still has its own HTTP status.
         first = await _unless_gone(request, anext(pieces))
-        return StreamingResponse(to_events(_pumped(first, pieces), model), media_type="text/event-stream")
+        return _Events(to_events(_pumped(first, pieces), model), pieces)
 
     async def models(request: Request) -> Response:
         return _Json({"object": "list", "data": [{"id": model, "object": "model", "owned_by": "tacid-infer"}]})
@@ -99,6 +106,23 @@ def make_app(agent: Agent, model: str) -> Starlette:
     )
 
 
+class _Events(StreamingResponse):
+    """Server-sent events. However they end, the turn behind them does too."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None], turn: AsyncGenerator[Any, None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._events = events
+        self._turn = turn
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._events.aclose()
+            await self._turn.aclose()
+
+
 async def _pumped(
     first: SayPiece | Completion, rest: AsyncGenerator[SayPiece | Completion, None]
 ) -> AsyncGenerator[SayPiece | Completion, None]:
@@ -111,6 +135,9 @@ async def _pumped(
                 queue.put_nowait(piece)
         except TacidError as error:
             queue.put_nowait(error)
+        except Exception as error:
+            log.error("fault in a streamed turn", exc_info=error)
+            queue.put_nowait(_Fault(_FAULT))
         finally:
             await rest.aclose()
             queue.put_nowait(None)
@@ -147,6 +174,10 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, _T] | Awaitab
         await asyncio.gather(task, watcher, return_exceptions=True)
 
 
+def _peer(request: Request) -> Peer | None:
+    return getattr(request.state, "peer", None)
+
+
 def _retry(error: TacidError) -> dict[str, str]:
     after = error.details.get("retry_after")
     return {"Retry-After": str(after)} if after is not None else {}
@@ -164,5 +195,4 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 
 async def _fault(request: Request, error: Exception) -> Response:
     log.error("fault in %s %s", request.method, request.url.path, exc_info=error)
-    message = "a fault of tacid-infer itself; its log has the details"
-    return _Json({"error": {"code": "internal_error", "message": message}}, status_code=500)
+    return _Json(_Fault(_FAULT).to_json(), status_code=500)

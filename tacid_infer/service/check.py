@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import re
 import stat
 import struct
+import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..engine.process import in_words
 from ..errors import InvalidConfiguration
 from .allow_list import AllowListFile
 from .config import Config, find_engine, load_config
 
+_VERSION_TIMEOUT = 30.0
 _LFS = b"version https://git-lfs"
 
 
@@ -43,18 +48,20 @@ def check_installation(path: Path | None = None) -> list[Finding]:
     try:
         config = load_config(path)
     except InvalidConfiguration as error:
-        return [Finding("configuration", False, error.message, "mend the key that is named")]
+        advice = "correct what is named; tacid-infer serve --help lists every key"
+        return [Finding("configuration", False, error.message, advice)]
     return [Finding("configuration", True, "valid"), *_findings(config)]
 
 
 def _findings(config: Config) -> Iterator[Finding]:
     if config.endpoint.url:
-        yield Finding("endpoint", True, f"{config.endpoint.url} ({config.endpoint.kind})")
+        yield _endpoint(config)
     else:
         yield _engine(config)
         yield check_model(config.engine.model)
         yield _folder("engine.socket", config.engine.socket)
     yield _folder("socket.path", config.socket.path)
+    yield _group(config.socket.group)
     current = AllowListFile(config.allow_list.path).current()
     advice = (
         "" if current.narrows and current.state == "ok" else 'write {"services": [...]} to it to hold service names'
@@ -62,13 +69,65 @@ def _findings(config: Config) -> Iterator[Finding]:
     yield Finding("allow-list", current.state != "degraded", current.reason, advice)
 
 
+def _endpoint(config: Config) -> Finding:
+    endpoint = config.endpoint
+    if endpoint.api_key_file is not None and not os.access(endpoint.api_key_file, os.R_OK):
+        return Finding(
+            "endpoint",
+            False,
+            f"cannot read endpoint.api_key_file: {endpoint.api_key_file}",
+            "check path and permissions",
+        )
+    return Finding("endpoint", True, f"{endpoint.url} ({endpoint.kind})")
+
+
 def _engine(config: Config) -> Finding:
+    what, install = "engine", "install llama.cpp, or set engine.command"
     try:
         command = find_engine(config.engine.command)
+    except InvalidConfiguration as error:
+        return Finding(what, False, error.message, install)
+    try:
         config.engine_settings() if config.engine.model else None
     except InvalidConfiguration as error:
-        return Finding("engine", False, error.message, "install llama.cpp, or set engine.command")
-    return Finding("engine", True, " ".join(command))
+        return Finding(what, False, error.message, "take the flag out of engine.extra_args")
+    shown = " ".join(command)
+    try:
+        done = subprocess.run(
+            [*command, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_VERSION_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Finding(what, False, f"{shown} --version does not come to an end", install)
+    except OSError as error:
+        return Finding(what, False, f"{shown}: {error.strerror}", install)
+    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    if done.returncode:
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        said = f"; it says: {last}" if last else ""
+        return Finding(what, False, f"{shown} --version ends with {in_words(done.returncode)}{said}", install)
+    version = next((line for line in lines if "version" in line), lines[0]).strip()
+    return Finding(what, True, f"{shown}: {version}")
+
+
+def _group(group: str) -> Finding:
+    what = "socket.group"
+    if not group:
+        return Finding(what, True, "left as it is")
+    try:
+        grp.getgrnam(group)
+    except KeyError:
+        return Finding(
+            what,
+            False,
+            f"there is no group {group!r}",
+            f"groupadd --system {group}, or set socket.group to another or to nothing",
+        )
+    return Finding(what, True, f"{group} may connect")
 
 
 def check_model(path: Path | None) -> Finding:
@@ -92,9 +151,22 @@ def check_model(path: Path | None) -> Finding:
     if len(head) < 24 or head[:4] != b"GGUF":
         return Finding(what, False, f"{path} is no GGUF file", "convert the model to GGUF")
     version, tensors = struct.unpack("<IQ", head[4:16])
+    if version >> 16:
+        return Finding(what, False, f"{path} is a GGUF file of the other byte order", "convert it for this machine")
+    if gone := _missing_part(path):
+        return Finding(what, False, f"{path} is one part of a model, and {gone} is missing", "bring every part")
     if version not in (2, 3) or tensors == 0:
         return Finding(what, False, f"{path}: GGUF version {version} with {tensors} tensors", "convert it anew")
     return Finding(what, True, f"{path}: GGUF version {version}, {tensors} tensors, {path.stat().st_size} bytes")
+
+
+def _missing_part(path: Path) -> Path | None:
+    """The first part that is not there, of a model that is split as llama.cpp splits it."""
+    split = re.fullmatch(r"(.*-)\d{5}-of-(\d{5})\.gguf", path.name)
+    if split is None:
+        return None
+    parts = (path.with_name(f"{split[1]}{number:05}-of-{split[2]}.gguf") for number in range(1, int(split[2]) + 1))
+    return next((part for part in parts if not part.exists()), None)
 
 
 def _folder(what: str, path: Path) -> Finding:

@@ -94,6 +94,8 @@ class LimitsSection(_Section):
     turn_seconds: float = Field(default=300, gt=0, description="seconds of a turn, waiting included")
     silence_seconds: float = Field(default=60, gt=0, description="seconds between two tokens")
     read_seconds: float = Field(default=30, gt=0, description="seconds in which a request must have come")
+    write_seconds: float = Field(default=60, gt=0, description="seconds in which a caller must take some of its reply")
+    connections: int = Field(default=256, ge=1, description="connections that may be open at once")
     drain_seconds: float = Field(default=20, ge=0, description="seconds that running turns have when the daemon stops")
 
 

@@ -7,19 +7,22 @@ import contextlib
 import logging
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import uvicorn
 
-from ..engine import Dialect, Endpoint, Engine, EngineClient, Event, State, SupervisedEngine, Supervisor
+from ..engine import REFUSED, Dialect, Endpoint, Engine, EngineClient, Event, State, SupervisedEngine, Supervisor
 from ..errors import InvalidConfiguration
 from .agent import Agent
 from .allow_list import AllowListFile, watch
 from .app import make_app
 from .check import check_model
 from .config import Config
+from .connection import connection_class
 from .listener import own_socket, passed_socket, remove_socket
+from .logs import EngineLines, fields
 from .metrics import Metrics
 from .notify import Notifier, watchdog_seconds
 
@@ -28,6 +31,7 @@ engine_log = logging.getLogger("tacid_infer.engine")
 
 _SEVERITY = {3: logging.ERROR, 4: logging.WARNING, 6: logging.INFO}
 _EXTENSION = 60.0
+_BEAT = 1.0
 
 
 class _Server(uvicorn.Server):
@@ -53,7 +57,10 @@ class Daemon:
         self.supervisor: Supervisor | None = None
         self.agent = Agent(self._engine(), self.allow_list, config, self.metrics)
         self._ready = False
+        self._began = time.monotonic()
+        self._fault: InvalidConfiguration | None = None
         self._end = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def _engine(self) -> Engine:
         endpoint = self.config.endpoint
@@ -62,7 +69,7 @@ class Daemon:
             finding = check_model(settings.model)
             if not finding.ok:
                 raise InvalidConfiguration(f"engine.model: {finding.message}: {finding.advice}")
-            self.supervisor = Supervisor(settings, self._engine_event, engine_log.debug)
+            self.supervisor = Supervisor(settings, self._engine_event, EngineLines())
             return SupervisedEngine(self.supervisor)
         local = Dialect.TOOLS if endpoint.honours_tools else Dialect.LLAMA
         path = endpoint.url.removeprefix("unix:") if endpoint.url.startswith("unix:") else None
@@ -87,8 +94,11 @@ class Daemon:
             await self._serve(listening)
         finally:
             listening.close()
+            self.agent.close()
             if passed is None:
                 remove_socket(self.config.socket.path)
+        if self._fault is not None:
+            raise self._fault
 
     async def _serve(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -99,6 +109,7 @@ class Daemon:
         server = _Server(
             uvicorn.Config(
                 make_app(self.agent, model),
+                http=connection_class(self.config.limits),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -113,7 +124,7 @@ class Daemon:
         if self.supervisor is not None:
             await self.supervisor.start()
         else:
-            self._announce("ready: the endpoint is not minded here")
+            self._announce()
         try:
             await asyncio.wait([serving, ending], return_when=asyncio.FIRST_COMPLETED)
             await self._drain()
@@ -129,7 +140,7 @@ class Daemon:
         """No new turns; those that run may finish, up to the limit."""
         self.notifier.stopping()
         self.agent.stopping = True
-        self._say(f"stopping: {self.agent.running + self.agent.waiting} turns to finish")
+        self._say()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.config.limits.drain_seconds):
                 while self.agent.running or self.agent.waiting:
@@ -137,40 +148,82 @@ class Daemon:
 
     def _reload(self) -> None:
         """SIGHUP: the allow-list is read anew; nothing else changes without a restart."""
+        task = asyncio.get_running_loop().create_task(self._read_anew())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _read_anew(self) -> None:
         self.notifier.reloading()
-        current = self.allow_list.current()
-        log.info("reloaded: %s", current.reason)
-        self.notifier.ready()
+        current = await asyncio.to_thread(self.allow_list.current)
+        log.info("reloaded: %s", current.reason, extra=fields(event="reload"))
+        if self._ready:
+            self.notifier.ready()
 
     async def _heartbeat(self) -> None:
-        """WATCHDOG=1 from the event loop itself, so that it stops when the loop does."""
+        """Tells systemd how things stand, from the event loop itself, so that the signs of life stop when it does.
+
+        An engine that hangs is the supervisor's to restart, so signs of life go on meanwhile; without a supervisor at
+        work they do not. Neither disk nor network is touched here.
+        """
         interval = watchdog_seconds()
+        beat = min(interval / 3 if interval else _BEAT, _BEAT)
+        extended = 0.0
         while True:
-            if interval is not None:
+            if interval is not None and (self.supervisor is None or self.supervisor.minding):
                 self.notifier.alive()
-            if not self._ready and self.supervisor is not None and self.supervisor.state is not State.FAILING:
+            now = time.monotonic()
+            if self._is_loading() and now - extended > _EXTENSION / 6:
+                extended = now
                 self.notifier.extend(_EXTENSION)
-            await asyncio.sleep(min(interval / 3 if interval else 10.0, 10.0))
+            self._say()
+            await asyncio.sleep(beat)
+
+    def _is_loading(self) -> bool:
+        """Whether the start may go on: there is progress, and the time to load is not over."""
+        if self._ready or self.supervisor is None or self.supervisor.state is State.FAILING:
+            return False
+        return time.monotonic() - self._began < self.config.engine.start_timeout + _EXTENSION
 
     def _engine_event(self, event: Event) -> None:
-        engine_log.log(_SEVERITY.get(event.severity, logging.INFO), "%s: %s", event.state.value, event.message)
+        told = fields(event="engine", engine_state=event.state.value, cause=event.cause)
+        engine_log.log(
+            _SEVERITY.get(event.severity, logging.INFO), "%s: %s", event.state.value, event.message, extra=told
+        )
         if event.cause is not None:
             self.metrics.engine_restarts.labels(event.cause).inc()
+        if event.cause == REFUSED and not self._ready:
+            # Nothing that restarts could mend: the operator is told by the start itself.
+            self._fault = InvalidConfiguration(f"{event.message.partition(';')[0]}: see engine.extra_args")
+            self._end.set()
         if event.state is State.READY:
-            self._announce("ready")
+            self._announce()
         else:
-            self._say(f"engine: {event.message}")
+            self._say()
 
-    def _announce(self, words: str) -> None:
+    def _announce(self) -> None:
         if not self._ready:
             self._ready = True
             self.notifier.ready()
-            log.info("serving on %s", self.config.socket.path)
-        current = self.allow_list.current()
-        self._say(f"{words}; {current.reason}")
+            log.info("serving on %s", self.config.socket.path, extra=fields(event="ready"))
+        self._say()
 
-    def _say(self, words: str) -> None:
-        self.notifier.status(words)
+    def _say(self) -> None:
+        self.notifier.status(self.words())
+
+    def words(self) -> str:
+        """How the daemon stands, in one line: what ``systemctl status`` shows."""
+        agent, supervisor = self.agent, self.supervisor
+        if agent.stopping:
+            return f"stopping: {agent.running + agent.waiting} turns to finish"
+        if supervisor is not None and supervisor.state in (State.STARTING, State.PROVING) and not self._ready:
+            doing = (
+                "loading model" if supervisor.state is State.STARTING else "proving that the engine enforces grammars"
+            )
+            return f"{doing}: {time.time() - supervisor.since:.0f} s"
+        if found := agent.degraded():
+            return f"degraded: {'; '.join(found)}"
+        open_list = "" if self.allow_list.latest.narrows else f"; {self.allow_list.latest.reason}"
+        return f"ready: {agent.tools_served} tools served{open_list}"
 
 
 def _read_key(path: Path | None) -> str | None:

@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 
 import sdnotify
+
+log = logging.getLogger("tacid_infer.systemd")
 
 
 class Notifier:
     """The daemon's side of sd_notify."""
 
     def __init__(self) -> None:
-        self._notifier = sdnotify.SystemdNotifier()
         self._last = ""
+        self._told = False
+        self._notifier: sdnotify.SystemdNotifier | None = None
+        if os.environ.get("NOTIFY_SOCKET"):
+            try:
+                self._notifier = sdnotify.SystemdNotifier(debug=True)
+                self._notifier.socket.setblocking(False)
+            except OSError as error:
+                self._failed(error)
+
+    def _send(self, state: str) -> None:
+        if self._notifier is None:
+            return
+        try:
+            self._notifier.notify(state)
+        except (OSError, UnicodeEncodeError) as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            log.warning("systemd cannot be told how we stand: NOTIFY_SOCKET: %s", error)
 
     def ready(self) -> None:
         """The socket listens, the model is loaded, and enforcement is proven."""
-        self._notifier.notify("READY=1")
+        self._send("READY=1")
 
     def status(self, words: str) -> None:
         """What ``systemctl status`` shows, in one line."""
         if words != self._last:
             self._last = words
-            self._notifier.notify(f"STATUS={' '.join(words.split())}")
+            # sdnotify writes Latin-1, and systemd reads UTF-8.
+            line = " ".join(words.split()).encode("utf-8", "replace").decode("latin-1")
+            self._send(f"STATUS={line}")
 
     def extend(self, seconds: float) -> None:
         """More time to start, while there is progress."""
-        self._notifier.notify(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     def reloading(self) -> None:
         """A reload begins; ``ready`` ends it."""
-        self._notifier.notify(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
         """No more turns are taken."""
-        self._notifier.notify("STOPPING=1")
+        self._send("STOPPING=1")
 
     def alive(self) -> None:
         """The watchdog's sign of life."""
-        self._notifier.notify("WATCHDOG=1")
+        self._send("WATCHDOG=1")
 
 
 def watchdog_seconds() -> float | None:

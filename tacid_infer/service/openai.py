@@ -9,6 +9,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from ..errors import InvalidRequest, TacidError
@@ -76,16 +77,17 @@ async def to_events(pieces: AsyncGenerator[SayPiece | Completion, None], model: 
     said = False
     yield event({"role": "assistant", "content": None})
     try:
-        async for piece in pieces:
-            if isinstance(piece, SayPiece):
-                said = True
-                yield event({"content": piece.text})
-                continue
-            if isinstance(piece.reply, Call):
-                yield event({"tool_calls": [{"index": 0, **_tool_call(piece.reply)}]})
-            elif not said and piece.reply.text:
-                yield event({"content": piece.reply.text})
-            yield event({}, _finish(piece), usage=piece.usage)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if isinstance(piece, SayPiece):
+                    said = True
+                    yield event({"content": piece.text})
+                    continue
+                if isinstance(piece.reply, Call):
+                    yield event({"tool_calls": [{"index": 0, **_tool_call(piece.reply)}]})
+                elif not said and piece.reply.text:
+                    yield event({"content": piece.reply.text})
+                yield event({}, _finish(piece), usage=piece.usage)
     except TacidError as error:
         yield _event(error.to_json())
     yield b"data: [DONE]\n\n"

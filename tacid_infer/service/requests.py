@@ -49,7 +49,7 @@ _TURN = frozenset(("tools", "denied", "tool_choice", "strict", "messages"))
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn as a caller asks for it."""
+    """A turn as a caller asks for it. ``timeout``: seconds that it may take, if fewer than the configured ones."""
 
     tools: list[Tool] = field(default_factory=list)
     denied: frozenset[str] = frozenset()
@@ -57,6 +57,7 @@ class TurnRequest:
     strict: bool = False
     messages: list[Any] = field(default_factory=list)
     sampling: dict[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
 
 
 async def read_body(chunks: AsyncIterator[bytes], limits: LimitsSection) -> Any:
@@ -132,7 +133,7 @@ def parse_turn(body: Any, limits: LimitsSection, *, sampling: bool) -> TurnReque
     """
     if not isinstance(body, Mapping):
         raise InvalidRequest("the request must be an object", pointer="")
-    known = _TURN | SAMPLING if sampling else _TURN
+    known = _TURN | SAMPLING | {"timeout"} if sampling else _TURN
     for member in body:
         if member not in known:
             raise InvalidRequest(f"{member!r} is not a member of this request", pointer=f"/{member}")
@@ -146,6 +147,7 @@ def parse_turn(body: Any, limits: LimitsSection, *, sampling: bool) -> TurnReque
         _member(body, "strict", bool, False),
         _member(body, "messages", list, []),
         checked_sampling({name: value for name, value in body.items() if name in SAMPLING}),
+        _timeout(body.get("timeout")),
     )
 
 
@@ -157,6 +159,14 @@ def _member(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any
         kinds = {list: "a list", bool: "true or false"}
         raise InvalidRequest(f"{name} must be {kinds[kind]}", pointer=f"/{name}")
     return value
+
+
+def _timeout(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        raise InvalidRequest("timeout must be a number of seconds above 0", pointer="/timeout")
+    return float(value)
 
 
 def parse_limited_tools(raw: list[Any], limits: LimitsSection) -> list[Tool]:

@@ -1,6 +1,7 @@
 """A scripted stand-in for a faulty engine: what a real llama-server cannot be made to do on demand.
 
-``python standin.py MODE [llama-server's flags]``. It listens on the Unix socket of --host.
+``python standin.py MODE[:PARAMETER] [LOG] [llama-server's flags]``. It listens on the Unix socket of --host. Each turn
+(not the proofs) leaves a line in LOG.
 """
 
 from __future__ import annotations
@@ -12,8 +13,15 @@ import socketserver
 import sys
 import time
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
 
-MODE = sys.argv[1]
+MODE, _, PARAMETER = sys.argv[1].partition(":")
+LOG = sys.argv[2] if not sys.argv[2].startswith("-") else None
+OK = '{"say": "ok"}'
+posts = 0
+busy = 0
+started = time.monotonic()
 SOCKET = sys.argv[sys.argv.index("--host") + 1]
 
 
@@ -32,17 +40,31 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        if MODE == "never-healthy":
+        if MODE == "never-healthy" or (MODE == "loads-for" and time.monotonic() - started < float(PARAMETER)):
             self.answer(503, b'{"error": {"message": "Loading model", "type": "unavailable_error"}}')
+        elif (MODE == "deaf" and busy) or (MODE == "slow-health" and busy):
+            time.sleep(30)
         else:
             self.answer(200, b'{"status": "ok"}')
 
     def do_POST(self) -> None:
+        global posts
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/tokenize":
+            self.answer(200, json.dumps({"tokens": list(range(len(body["content"]) // 4))}).encode())
+            return
+        posts += 1
         grammar = body.get("grammar", "")
         proof = grammar.startswith('root ::= "canary')
         broken = grammar == "root ::= ( broken"
-        if MODE == "ignores-grammars":
+        if MODE == "dies-at-first":
+            print("ggml_backend_alloc: out of memory", file=sys.stderr, flush=True)
+            os._exit(1)
+        if (MODE in ("silent", "deaf") and busy) or (MODE == "ignores-from" and posts > int(PARAMETER)):
+            if MODE != "ignores-from":
+                time.sleep(600)
+            self.say("Sure, here is some prose.")
+        elif MODE == "ignores-grammars":
             self.say("Sure, here is some prose.")
         elif broken and MODE != "takes-broken":
             self.answer(400, b'{"error": {"code": 400, "message": "failed to parse grammar"}}')
@@ -50,12 +72,23 @@ class Handler(BaseHTTPRequestHandler):
             self.say("anything")
         elif proof:
             self.say(grammar.split('"')[1])
-        elif MODE == "closes":
+        else:
+            self.turn(body)
+
+    def turn(self, body: Any) -> None:
+        global busy
+        if LOG:
+            with Path(LOG).open("a") as file:
+                file.write(json.dumps(body["messages"][-1]["content"]) + "\n")
+        busy += 1
+        if MODE == "closes":
             self.say("half", finish=False)
-            os._exit(0) if "exit" in sys.argv else self.connection.close()
-        elif MODE == "aborts":
-            self.say("half", finish=False)
-            os.kill(os.getpid(), signal.SIGABRT)
+            self.connection.close()
+        elif MODE == "dies":
+            self.say('{"say": "some words', finish=False)
+            time.sleep(0.2)
+            os._exit(0) if PARAMETER == "0" else os.kill(os.getpid(), signal.Signals[PARAMETER])
+            time.sleep(600)
         elif MODE == "errors":
             self.answer(500, b'{"error": {"code": 500, "message": "it broke"}}')
         elif MODE == "error-inside":
@@ -63,13 +96,25 @@ class Handler(BaseHTTPRequestHandler):
                                     "n_prompt_tokens": 900, "type": "exceed_context_size_error"}}])  # fmt: skip
         elif MODE == "not-utf8":
             self.raw(b'data: {"choices": [{"delta": {"content": "\xff\xfe"}}]}\n\n')
-        elif MODE == "silent":
+        elif MODE in ("silent", "deaf"):
             time.sleep(600)
         elif MODE == "stalls":
             self.say("some", finish=False)
             time.sleep(600)
+        elif MODE == "says":
+            self.say(PARAMETER)
+        elif MODE in ("takes", "slow-health"):
+            time.sleep(float(PARAMETER))
+            self.say(OK)
+        elif MODE == "repeats":
+            words = [{"choices": [{"delta": {"content": "X"}}]} for _ in range(body["max_tokens"])]
+            words[0]["choices"][0]["delta"]["content"] = '{"say": "'
+            self.events([*words, {"choices": [{"delta": {}, "finish_reason": "length"}]}])
+        elif MODE == "ignores-from":
+            self.say(OK)
         else:
             self.say("prose that no grammar admits")
+        busy -= 1
 
     def say(self, text: str, *, finish: bool = True) -> None:
         events: list[object] = [{"choices": [{"delta": {"content": text}, "finish_reason": None}]}]
@@ -96,8 +141,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 
 if MODE.startswith("exit-"):
-    print("error: unknown argument: --no-jinja", file=sys.stderr)
+    print("ggml: it will not do", file=sys.stderr)
     sys.exit(int(MODE.removeprefix("exit-")))
+if MODE == "refuses" and PARAMETER in sys.argv[2:]:
+    print(f"error: invalid argument: {PARAMETER}", file=sys.stderr)
+    sys.exit(1)
 if MODE == "killed":
     os.kill(os.getpid(), signal.SIGILL)
 if MODE == "ignores-sigterm":

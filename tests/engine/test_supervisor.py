@@ -15,8 +15,19 @@ from typing import Any
 
 import pytest
 
-from tacid_infer.engine import EngineReply, EngineRequest, EngineSettings, Event, State, SupervisedEngine, Supervisor
+from tacid_infer.engine import (
+    REFUSED,
+    EngineReply,
+    EngineRequest,
+    EngineSettings,
+    Event,
+    State,
+    SupervisedEngine,
+    Supervisor,
+)
+from tacid_infer.engine import supervisor as supervising
 from tacid_infer.engine.process import in_words
+from tacid_infer.engine.tiny_model import write_tiny_model
 from tacid_infer.errors import (
     ContextOverflow,
     EngineDied,
@@ -142,7 +153,7 @@ def test_leaving_a_turn_frees_the_slot(real: EngineSettings, run: Run) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("exit-1", "exit code 1 while it loaded the model; last words: error: unknown argument: --no-jinja"),
+        ("exit-1", "exit code 1 while it loaded the model; last words: ggml: it will not do"),
         ("exit-132", "exit code 132: SIGILL"),
         ("killed", "killed by SIGILL (the binary was built for another CPU)"),
         ("never-healthy", "not loaded within 1 s"),
@@ -165,7 +176,7 @@ def test_a_crash_loop_ends_in_a_clear_state(folder: Path, run: Run) -> None:
     async def work() -> None:
         async with Minded(standin(folder, "exit-1")) as minded:
             await until(lambda: minded.supervisor.state is State.FAILING, 20)
-            assert "keeps dying" in minded.supervisor.reason and "--no-jinja" in minded.supervisor.reason
+            assert "keeps dying" in minded.supervisor.reason and "it will not do" in minded.supervisor.reason
             with pytest.raises(EngineUnavailable, match="keeps dying"):
                 await complete(minded.engine, request(), timeout=5)
 
@@ -176,7 +187,9 @@ def test_a_crash_loop_ends_in_a_clear_state(folder: Path, run: Run) -> None:
     ("mode", "error"),
     [
         ("closes", EngineDied),
-        ("aborts", EngineDied),
+        ("dies:SIGABRT", EngineDied),
+        ("dies:SIGSEGV", EngineDied),
+        ("dies:0", EngineDied),
         ("errors", EngineRefused),
         ("error-inside", ContextOverflow),
         ("not-utf8", EngineRefused),
@@ -190,8 +203,8 @@ def test_a_turns_fault_is_a_named_error(folder: Path, run: Run, mode: str, error
             await minded.supervisor.wait_ready(20)
             with pytest.raises(error) as caught:
                 await complete(minded.engine, request(), timeout=2, silence=0.5)
-            if mode == "aborts":
-                assert "SIGABRT" in str(caught.value)
+            if mode.startswith("dies"):
+                assert mode.partition(":")[2] in str(caught.value)
 
     run(work())
 
@@ -288,3 +301,216 @@ def test_exit_states_in_words() -> None:
     assert in_words(1) == "exit code 1"
     assert in_words(-9).startswith("killed by SIGKILL")
     assert in_words(132).startswith("exit code 132: SIGILL")
+
+
+def wrapped(real: EngineSettings, limit: str) -> EngineSettings:
+    """The real engine under a limit of the shell's."""
+    script = f'{limit}; exec "$@"'
+    return EngineSettings(("/bin/sh", "-c", script, "sh", *real.command), real.model, real.socket, threads=1)
+
+
+def test_an_engine_that_runs_out_of_memory(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(wrapped(real, "ulimit -v 150000")) as minded:
+            await until(lambda: minded.supervisor.restarts.total() > 1)
+            assert minded.supervisor.restarts.keys() == {"exit"}
+            assert all(event.state is not State.READY for event in minded.events)
+            assert minded.supervisor.reason
+
+    run(work())
+
+
+def test_an_engine_that_runs_out_of_disk(real: EngineSettings, folder: Path, run: Run) -> None:
+    """Its log file may grow to 1024 bytes, which it has written soon after it is ready."""
+
+    async def work() -> None:
+        settings = wrapped(real, "ulimit -f 2")
+        settings = EngineSettings(
+            settings.command, real.model, real.socket, extra_args=("--log-file", str(folder / "log"), "-lv", "5")
+        )
+        async with Minded(settings) as minded:
+            await until(lambda: any("SIGXFSZ (it may write no larger file" in event.message for event in minded.events))
+            assert minded.supervisor.restarts["exit"] >= 1
+
+    run(work())
+
+
+@pytest.mark.parametrize("flag", ["--no-jinja", "--chat-template", "--ctx-size", "--parallel", "--threads", "--host"])
+def test_a_refused_flag_fails_fast_with_the_engines_own_line(folder: Path, run: Run, flag: str) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, f"refuses:{flag}", threads=1)) as minded:
+            await until(lambda: minded.supervisor.state is State.FAILING)
+            assert minded.supervisor.restarts == {REFUSED: 1}
+            assert f"error: invalid argument: {flag}" in minded.supervisor.reason
+            with pytest.raises(EngineUnavailable, match=flag) as caught:
+                await complete(minded.engine, request(), timeout=5)
+            assert caught.value.details["retry_after"] > 0
+
+    run(work())
+
+
+def test_a_real_engine_refuses_a_flag_in_words_that_are_recognised(real: EngineSettings, run: Run) -> None:
+    async def work() -> None:
+        settings = EngineSettings(real.command, real.model, real.socket, extra_args=("--no-such-flag",))
+        async with Minded(settings) as minded:
+            await until(lambda: minded.supervisor.state is State.FAILING)
+            assert minded.supervisor.restarts == {REFUSED: 1} and "--no-such-flag" in minded.supervisor.reason
+
+    run(work())
+
+
+def test_a_turn_that_killed_the_engine_is_never_sent_again(folder: Path, run: Run) -> None:
+    log = folder / "turns"
+
+    async def work() -> None:
+        async with Minded(standin(folder, "dies:SIGSEGV", str(log))) as minded:
+            with pytest.raises(EngineDied, match="SIGSEGV"):
+                await complete(minded.engine, request())
+            await minded.supervisor.wait_ready(20)
+            assert minded.supervisor.restarts == {"exit": 1}
+
+    run(work())
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_out_of_memory_at_the_first_request_is_found_by_the_proof(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "dies-at-first")) as minded:
+            await until(lambda: minded.supervisor.state is State.FAILING, 40)
+            assert all(event.state is not State.READY for event in minded.events)
+            assert "keeps dying (5 times)" in minded.supervisor.reason
+            assert "last words: ggml_backend_alloc: out of memory" in minded.supervisor.reason
+            assert len(minded.events) < 30
+
+    run(work())
+
+
+def test_pauses_grow_and_begin_anew_after_a_stable_minute(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "_STABLE", 0.5)
+    monkeypatch.setattr(supervising, "_FIRST_PAUSE", 0.05)
+
+    async def work() -> None:
+        async with Minded(standin(folder, "exit-1")) as minded:
+            await until(lambda: minded.supervisor.restarts.total() >= 4)
+            pauses = [float(event.message.split()[-2]) for event in minded.events if event.cause == "exit"]
+            assert pauses[-1] > pauses[0]
+        async with Minded(standin(folder, "takes:0")) as minded:
+            for _ in range(7):
+                await minded.supervisor.wait_ready(20)
+                await asyncio.sleep(0.6)
+                os.kill(minded.supervisor.status()["pid"], signal.SIGKILL)
+                await until(lambda: minded.supervisor.state is not State.READY)
+            assert minded.supervisor.state is not State.FAILING
+
+    run(work())
+
+
+def test_an_engine_whose_health_is_silent_while_it_is_busy_is_left_alone(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "slow-health:1.5", health_timeout=0.3)) as minded:
+            await minded.supervisor.wait_ready(20)
+            pid = minded.supervisor.status()["pid"]
+            asking = asyncio.create_task(complete(minded.engine, request()))
+            await until(lambda: bool(minded.supervisor.status()["busy_since"]))
+            assert minded.supervisor.status()["state"] == "ready"
+            assert (await asking).content == '{"say": "ok"}'
+            assert minded.supervisor.status()["pid"] == pid and not minded.supervisor.restarts
+            assert minded.supervisor.status()["busy_since"] is None
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", ["silent", "deaf", "stalls"])
+def test_a_wedged_engine_is_probed_and_replaced(folder: Path, run: Run, mode: str) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, mode, health_timeout=0.4, health_interval=30)) as minded:
+            await minded.supervisor.wait_ready(20)
+            pid = minded.supervisor.status()["pid"]
+            with pytest.raises(EngineTimeout):
+                await complete(minded.engine, request(), timeout=1, silence=0.6)
+            await until(lambda: minded.supervisor.state is State.READY)
+            # One that only lost a turn answers the probe, and stays.
+            assert (minded.supervisor.status()["pid"] == pid) == (mode == "stalls")
+            assert minded.supervisor.restarts == ({} if mode == "stalls" else {"hung": 1})
+
+    run(work())
+
+
+def test_a_caller_in_a_hurry_is_nothing_against_the_engine(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "takes:0.6")) as minded:
+            await minded.supervisor.wait_ready(20)
+            with pytest.raises(EngineTimeout):
+                await complete(minded.engine, request(), timeout=0.2)
+            assert minded.supervisor.state is State.READY and not minded.supervisor.restarts
+
+    run(work())
+
+
+def test_an_engine_that_no_longer_enforces_is_replaced(folder: Path, run: Run) -> None:
+    """As by a package update behind the daemon's back: the proof is repeated when a reply makes it suspect."""
+
+    async def work() -> None:
+        async with Minded(standin(folder, "ignores-from:6")) as minded:
+            contents = [(await complete(minded.engine, request())).content for _ in range(5)]
+            assert contents[:4] == ['{"say": "ok"}'] * 4 and contents[4].startswith("Sure")
+            minded.engine.suspect()
+            assert minded.supervisor.state is State.PROVING
+            reply = await complete(minded.engine, request())
+            assert reply.content == '{"say": "ok"}'
+            assert minded.supervisor.restarts == {"not_enforced": 1}
+
+    run(work())
+
+
+@pytest.mark.parametrize("template", [None, "{% for x in 3 %}", "{{ raise_exception('no system messages') }}"])
+def test_no_template_of_the_model_matters(
+    folder: Path, engine_command: tuple[str, ...], run: Run, template: str | None
+) -> None:
+    model = folder / "m.gguf"
+    write_tiny_model(model, chat_template=template)
+
+    async def work() -> None:
+        settings = EngineSettings(engine_command, model, folder / "e.sock", threads=1)
+        async with Minded(settings) as minded:
+            client = await minded.supervisor.wait_ready(20)
+            messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "U"}]
+            rendered = await client.post("/apply-template", {"messages": messages}, 20)
+            expected = "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n"
+            assert rendered["prompt"] == expected
+            assert (await complete(minded.engine, request('root ::= "x"'))).content == "x"
+
+    run(work())
+
+
+def test_the_engine_sees_nothing_of_what_systemd_tells_us(
+    real: EngineSettings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "LLAMA_ARG_JINJA", "LLAMA_API_KEY"):
+        monkeypatch.setenv(name, "1")
+
+    async def work() -> None:
+        async with Minded(real) as minded:
+            await minded.supervisor.wait_ready(20)
+            environment = Path(f"/proc/{minded.supervisor.status()['pid']}/environ").read_bytes()
+            for name in (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"LISTEN_FDS", b"LLAMA_ARG_JINJA", b"LLAMA_API_KEY"):
+                assert name not in environment
+
+    run(work())
+
+
+def test_the_health_of_an_idle_engine_that_falls_silent(folder: Path, run: Run) -> None:
+    async def work() -> None:
+        async with Minded(standin(folder, "deaf", health_timeout=0.4)) as minded:
+            await minded.supervisor.wait_ready(20)
+            # The turn is given up by its caller: nobody tells the supervisor, and the engine is idle and deaf.
+            asking = asyncio.create_task(complete(minded.engine, request()))
+            await until(lambda: bool(minded.supervisor.status()["turns_in_flight"]))
+            await asyncio.sleep(0.3)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            await until(lambda: minded.supervisor.restarts == {"hung": 1})
+
+    run(work())

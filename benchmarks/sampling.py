@@ -1,0 +1,141 @@
+"""What a token costs under a grammar: ours, and llama.cpp's own converter's, on one engine, side by side in one run.
+
+python benchmarks/sampling.py [TOKENS] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else llama-server on PATH.
+It converts the same schema itself (``json_schema`` in the request), so it must be one without LLGuidance, as nixpkgs' and
+Debian's are and PyPI's xllamacpp is not. The model has the demo's vocabulary and random weights (``probe_model.py``): the
+engine then holds all of its vocabulary against the grammar at nearly every token. A model of one's own can be named. The grammars take turns on the same prompt
+and seed, each for as many tokens; the cost is the engine's own figure (``timings.predicted_per_token_ms``), its median
+over the rounds, held against that of a grammar of one long literal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+from probe_model import write_probe_model
+
+from tacid_infer.demo import fetch_model
+from tacid_infer.engine import EngineSettings, Supervisor
+from tacid_infer.grammar import compile_schema
+from tacid_infer.service.config import find_engine
+
+ROUNDS = 5
+
+
+def names(count: int) -> list[str]:
+    """Service names as a machine has them: words joined by dashes, with many shared beginnings."""
+    draw = random.Random(7)
+    parts = ["net", "sys", "log", "mail", "web", "db", "cache", "auth", "user", "disk", "time", "dns", "vpn", "backup"]
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found["-".join(draw.choices(parts, k=draw.randint(2, 4))) + str(draw.randint(1, 99))] = None
+    return list(found)
+
+
+def listed(item: Any) -> dict[str, Any]:
+    """A long list of such items: long enough to time."""
+    return {"type": "array", "items": item, "minItems": 400}
+
+
+def optional(count: int) -> dict[str, Any]:
+    return {"type": "object", "properties": {f"{word}_{n}": {"type": "integer", "minimum": 0, "maximum": 9}
+            for n, word in enumerate(names(count))}, "additionalProperties": False}  # fmt: skip
+
+
+def union(count: int) -> dict[str, Any]:
+    variants = [
+        {"type": "object", "properties": {"kind": {"const": name}, "value": {"type": "integer", "minimum": 0, "maximum": 99}},
+         "required": ["kind", "value"], "additionalProperties": False}
+        for name in names(count)
+    ]  # fmt: skip
+    return {"$defs": {"Any": {"oneOf": variants}}, **listed({"$ref": "#/$defs/Any"})}
+
+
+def many_places(count: int) -> dict[str, Any]:
+    enum = {"enum": names(200)}
+    return listed({"type": "object", "properties": {f"p{n}": enum for n in range(count)},
+                   "required": [f"p{n}" for n in range(count)], "additionalProperties": False})  # fmt: skip
+
+
+def calls(count: int) -> dict[str, Any]:
+    """A turn of many tools, as one schema that a converter reads which knows no turns."""
+    options = [
+        {"type": "object", "properties": {"tool": {"const": name}, "arguments": optional(3)}, "required": ["tool", "arguments"],
+         "additionalProperties": False}
+        for name in names(count)
+    ]  # fmt: skip
+    return listed({"anyOf": options})
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "enum of 4,000 names": listed({"enum": names(4000)}),
+    "enum of 100 names": listed({"enum": names(100)}),
+    "30 optional properties": listed(optional(30)),
+    "60 optional properties": listed(optional(60)),
+    "60 tools": calls(60),
+    "union of 20 tagged variants, $ref": union(20),
+    "200-value enum in 20 places": many_places(20),
+}
+LITERAL = 'root ::= "' + " ".join(names(1500)) + '"\n'
+
+
+async def per_token(client: httpx.AsyncClient, constraint: dict[str, Any], tokens: int, seed: int) -> float:
+    """Milliseconds of a token, by the engine's own clock."""
+    body = {
+        "prompt": "List what this machine runs, as JSON.\n", "n_predict": tokens, "seed": seed, "temperature": 1.0,
+        "cache_prompt": False, "top_k": 40, **constraint,
+    }  # fmt: skip
+    response = await client.post("/completion", json=body)
+    response.raise_for_status()
+    timings = response.json()["timings"]
+    assert timings["predicted_n"] >= tokens // 2, f"the reply ended after {timings['predicted_n']} tokens"
+    return float(timings["predicted_per_token_ms"])
+
+
+async def main() -> None:
+    """Print the table."""
+    tokens = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    with tempfile.TemporaryDirectory(prefix="ti-") as folder:
+        model = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(folder) / "probe.gguf"
+        if len(sys.argv) < 3:
+            write_probe_model(fetch_model(), model)
+        command = tuple(find_engine(os.environ.get("TACID_INFER_ENGINE_COMMAND", "")))
+        socket = Path(folder) / "e.sock"
+        supervisor = Supervisor(EngineSettings(command, model, socket, context_tokens=4096))
+        await supervisor.start()
+        await supervisor.wait_ready(300)
+        transport = httpx.AsyncHTTPTransport(uds=str(socket))
+        async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=900) as client:
+            print(
+                f"ms a token, median of {ROUNDS} rounds of {tokens} tokens; x: times the single literal's", flush=True
+            )
+            print(f"{'':34}{'literal':>9}{'ours':>9}{'x':>7}{'llama.cpp':>11}{'x':>7}{'theirs/ours':>13}  our bytes")
+            for name, schema in CASES.items():
+                grammar = compile_schema(schema)
+                constraints: list[dict[str, Any]] = [
+                    {"grammar": LITERAL},
+                    {"grammar": grammar},
+                    {"json_schema": schema},
+                ]
+                costs: list[list[float]] = [[], [], []]
+                for number in range(ROUNDS):
+                    for cost, constraint in zip(costs, constraints, strict=True):
+                        if cost is costs[2] and number and cost[0] > 300:
+                            continue  # A grammar this slow needs no second look.
+                        cost.append(await per_token(client, constraint, tokens if number else tokens // 5 + 5, number))
+                literal, ours, theirs = (statistics.median(cost[1:] or cost) for cost in costs)
+                print(f"{name:34}{literal:9.2f}{ours:9.2f}{ours / literal:7.2f}{theirs:11.2f}{theirs / literal:7.2f}"
+                      f"{theirs / ours:13.2f}  {len(grammar)}", flush=True)  # fmt: skip
+        await supervisor.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
