@@ -80,7 +80,7 @@ def test_check_says_what_to_do(folder: Path, tiny_model: Path) -> None:
     ):
         config.write_text(
             f'[engine]\nmodel = "{model}"\ncommand = "{sys.executable}"\nsocket = "{folder}/e.sock"\n'
-            f'[socket]\npath = "{folder}/a.sock"\n[allow_list]\npath = "{folder}/services.json"\n'
+            f'[socket]\npath = "{folder}/a.sock"\ngroup = ""\n[allow_list]\npath = "{folder}/services.json"\n'
         )
         done = cli("check", "--config", str(config))
         assert done.returncode == (0 if ok else 1), done.stdout

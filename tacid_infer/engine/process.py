@@ -23,7 +23,6 @@ _NOT_FOR_THE_ENGINE = ("NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_", "TACID_INFER_", 
 _HINTS = {
     signal.SIGILL: "the binary was built for another CPU",
     signal.SIGKILL: "killed from outside, or out of memory",
-    signal.SIGXFSZ: "it may write no larger file: a quota or a limit, RLIMIT_FSIZE",
 }
 
 
