@@ -1,0 +1,48 @@
+import json
+import shlex
+from typing import Any
+
+SOCKET = "/run/tacid-infer/agent.sock"
+UNIT = "tacid-infer.service"
+
+
+def ask(path: str, body: Any = None) -> Any:
+    data = f"-d {shlex.quote(json.dumps(body))} " if body is not None else ""
+    return json.loads(machine.succeed(f"curl -sS --fail-with-body --max-time 60 --unix-socket {SOCKET} {data}http://d{path}"))
+
+
+start_all()
+server.wait_for_unit("llama-server.service")
+server.wait_for_open_port(8080)
+server.wait_until_succeeds("curl -sf http://localhost:8080/health", timeout=60)
+machine.wait_for_unit(UNIT)
+
+with subtest("a turn is held to its grammar by the engine on the other machine"):
+    tool = {
+        "name": "dice",
+        "parameters": {"type": "object", "properties": {"eyes": {"enum": [1, 2, 3, 4, 5, 6]}}, "required": ["eyes"]},
+    }
+    turn = ask("/v1/complete", {"tools": [tool], "tool_choice": "dice", "messages": [{"role": "user", "content": "x"}]})
+    assert turn["type"] == "call" and turn["arguments"]["eyes"] in range(1, 7), turn
+
+with subtest("no engine runs here, and the key is nowhere to be seen"):
+    machine.fail("pgrep llama-server")
+    machine.fail("grep -l swordfish /proc/[0-9]*/cmdline")
+    machine.fail(f"grep -l swordfish /proc/$(systemctl show --property MainPID --value {UNIT})/environ")
+    machine.fail(f"systemctl cat {UNIT} | grep swordfish")
+    machine.fail(f"journalctl --unit {UNIT} --no-pager | grep swordfish")
+    assert "swordfish" not in json.dumps(ask("/status"))
+    machine.fail("su -s /bin/sh alice -c 'cat /run/credentials/tacid-infer.service/api-key'")
+
+with subtest("an engine that is gone is a named error, and is used again once it is back"):
+    server.succeed("systemctl stop llama-server.service")
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}]})
+    code, said = machine.execute(f"curl -sS --unix-socket {SOCKET} -d {shlex.quote(body)} http://d/v1/complete")
+    assert code == 0 and json.loads(said)["error"]["code"] in ("engine_unavailable", "engine_died"), said
+    server.succeed("systemctl start llama-server.service")
+    server.wait_until_succeeds("curl -sf http://localhost:8080/health", timeout=60)
+    assert ask("/v1/complete", {"tools": [tool], "tool_choice": "dice",
+                                "messages": [{"role": "user", "content": "x"}]})["tool"] == "dice"  # fmt: skip
+
+with subtest("the exposure without an engine, with the network open"):
+    print(machine.succeed(f"systemd-analyze security --no-pager --threshold=10 {UNIT} | tail -n 1"))
