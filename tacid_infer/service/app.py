@@ -49,7 +49,7 @@ def make_app(agent: Agent, model: str) -> Starlette:
 
     async def body(request: Request) -> Any:
         try:
-            return await read_body(request.stream(), limits)
+            return await read_body(request.stream(), int(request.headers.get("content-length", 0)), limits)
         except ClientDisconnect:
             raise InvalidRequest("the caller left before its request was whole") from None
 

@@ -59,6 +59,12 @@ class Connection(H11Protocol):
         """What is no HTTP is refused as everything else is: in JSON."""
         self._refuse(400, "invalid_request", "the request is no valid HTTP/1.1")
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            # Answered before the request was whole: the rest of it, however much that is, is not read.
+            self.transport.close()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._writing = self.loop.call_later(self._limits.write_seconds, self.transport.abort)
@@ -98,8 +104,8 @@ class Connection(H11Protocol):
         if status == 503:
             headers.append(("Retry-After", "5"))
         try:
-            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+            events = (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage())
+            self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         except h11.LocalProtocolError:
             pass  # A reply has begun already; all that can be done is to close.
         self.transport.close()

@@ -60,22 +60,28 @@ class TurnRequest:
     timeout: float | None = None
 
 
-async def read_body(chunks: AsyncIterator[bytes], limits: LimitsSection) -> Any:
+async def read_body(chunks: AsyncIterator[bytes], announced: int, limits: LimitsSection) -> Any:
     """Read and parse a request's body.
+
+    Args:
+        chunks: of the body, as they come.
+        announced: its length in bytes as its head has it; 0 where it tells none.
+        limits: of the configuration.
 
     Raises:
         LimitExceeded: it is too large, or too slow.
         InvalidRequest: it is not the JSON that RFC 8259 means, with every key once.
     """
     body = bytearray()
+    too_large = LimitExceeded(f"the request is larger than {limits.body_bytes} bytes", limit=limits.body_bytes)
+    if announced > limits.body_bytes:
+        raise too_large
     try:
         async with asyncio.timeout(limits.read_seconds):
             async for chunk in chunks:
                 body += chunk
                 if len(body) > limits.body_bytes:
-                    raise LimitExceeded(
-                        f"the request is larger than {limits.body_bytes} bytes", limit=limits.body_bytes
-                    )
+                    raise too_large
     except TimeoutError:
         raise LimitExceeded(f"the request did not come whole within {limits.read_seconds:g} s") from None
     if len(body) > 65536:

@@ -102,7 +102,10 @@ def read_reply(
             raise NotEnforced(f"the engine did not enforce the turn's grammar: {error}", text=text) from None
         return Say(text, enforced=False)
     if "say" in reply:
-        return Say(reply["say"])
+        must_call = turn.tool_choice.mode in ("required", "named")
+        if must_call and source == "supervised":
+            raise NotEnforced("the engine did not enforce the turn's grammar: an answer where a call is due", text=text)
+        return Say(reply["say"], enforced=not must_call)
     return _call(turn, reply["tool"], reply["arguments"], source)
 
 

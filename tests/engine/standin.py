@@ -103,6 +103,10 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(600)
         elif MODE == "says":
             self.say(PARAMETER)
+        elif MODE == "pieces":
+            pieces = [PARAMETER[start : start + 3] for start in range(0, len(PARAMETER), 3)]
+            events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+            self.events([*events, {"choices": [{"delta": {}, "finish_reason": "stop"}]}])
         elif MODE in ("takes", "slow-health"):
             time.sleep(float(PARAMETER))
             self.say(OK)

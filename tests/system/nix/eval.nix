@@ -12,6 +12,10 @@ let
     {
       inherit failed;
       inherit (config) warnings units;
+      wanted = lib.mapAttrs (_: unit: unit.wantedBy) (
+        lib.mapAttrs' (name: lib.nameValuePair "${name}.service") config.systemd.services
+        // lib.mapAttrs' (name: lib.nameValuePair "${name}.socket") config.systemd.sockets);
+      tmpfiles = config.systemd.tmpfiles.rules or [ ];
       etc = lib.mapAttrs (name: file: toString (file.source or (pkgs.writeText (baseNameOf name) file.text))) config.environment.etc;
       groups = lib.attrNames config.users.groups;
       users = lib.mapAttrs (_: user: user.extraGroups or [ ]) config.users.users;
