@@ -27,10 +27,10 @@ with subtest("a turn is held to its grammar by the engine on the other machine")
 
 with subtest("no engine runs here, and the key is nowhere to be seen"):
     machine.fail("pgrep llama-server")
-    machine.fail("grep -l swordfish /proc/[0-9]*/cmdline")
-    machine.fail(f"grep -l swordfish /proc/$(systemctl show --property MainPID --value {UNIT})/environ")
-    machine.fail(f"systemctl cat {UNIT} | grep swordfish")
-    machine.fail(f"journalctl --unit {UNIT} --no-pager | grep swordfish")
+    machine.fail("grep -l sword[f]ish /proc/[0-9]*/cmdline")
+    machine.fail(f"grep -l sword[f]ish /proc/$(systemctl show --property MainPID --value {UNIT})/environ")
+    machine.fail(f"systemctl cat {UNIT} | grep sword[f]ish")
+    machine.fail(f"journalctl --unit {UNIT} --no-pager | grep sword[f]ish")
     assert "swordfish" not in json.dumps(ask("/status"))
     machine.fail("su -s /bin/sh alice -c 'cat /run/credentials/tacid-infer.service/api-key'")
 

@@ -81,7 +81,8 @@ with subtest("a proposed service operation names a service of the allow-list, in
         f" curl -sS --fail-with-body --unix-socket {SOCKET} -d @- http://d/v1/complete; done"
     ).splitlines()
     named = [json.loads(reply)["arguments"]["item"]["name"] for reply in replies]
-    assert len(named) == 100 and set(named) == {"nginx", "sshd", "postgresql"}, named
+    assert len(named) == 100 and len(set(named)) > 1, named
+    assert set(named) <= {"nginx", "sshd", "postgresql"}, named
 
     # The protocol's own tool: what it says may run on until max_tokens; a name outside the list it cannot say.
     body = {"tool_choice": "proposal.submit", "messages": USER, "seed": 424242}

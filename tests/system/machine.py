@@ -129,12 +129,11 @@ class Machine:
         if self.booted:
             return
         self.booted = True
-        network = [f"--network-interface={self.host}"] if self._address else ["--private-network"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [
                     "systemd-nspawn", "--quiet", "--boot", f"--directory={self.root}", f"--machine=ti-{self.name}",
-                    "--register=no", "--keep-unit", "--console=pipe", "--link-journal=no", *network,
+                    "--register=no", "--keep-unit", "--console=pipe", "--link-journal=no", "--private-network",
                     f"--bind-ro={self._store}:/nix/store",
                     f"--bind-ro={REPOSITORY / 'tacid_infer'}:/opt/tacid-infer/tacid_infer",
                 ],
@@ -153,6 +152,7 @@ class Machine:
         else:
             raise MachineError(f"{self.name} did not boot: {self._log.read_text()[-2000:]}")
         if self._address:
+            subprocess.run(["ip", "link", "set", self.host, "netns", str(self._leader)], check=True)
             self.succeed(f"ip link set lo up; ip link set {self.host} up; ip address add {self._address}/24 dev {self.host}")
 
     def join(self, address: str, hosts: dict[str, str]) -> None:

@@ -129,6 +129,7 @@ let
         else if all isList values then builtins.concatLists values
         else mergeEqualOption loc values;
     };
+    raw = mkOptionType { name = "raw"; };
     bool = scalar "boolean" isBool;
     str = scalar "string" isString;
     nonEmptyStr = scalar "non-empty string" (value: isString value && match "[ \t\n]*" value == null);

@@ -63,7 +63,7 @@ in
     hardware.graphics.enable = mkOption { type = types.bool; default = false; };
     users.groups = mkOption { type = types.attrsOf types.anything; default = { }; };
     users.users = mkOption { type = types.attrsOf types.anything; default = { }; };
-    specialisation = mkOption { type = types.attrsOf types.anything; default = { }; };
+    specialisation = mkOption { type = types.attrsOf (types.submodule { options.configuration = mkOption { type = types.raw; }; }); default = { }; };
     systemd.services = mkOption { type = types.attrsOf (types.submodule { options = common // service; }); default = { }; };
     systemd.sockets = mkOption { type = types.attrsOf (types.submodule { options = common // socket; }); default = { }; };
     units = mkOption { type = types.anything; };
