@@ -124,7 +124,7 @@ class AllowListFile:
             log.warning("allow-list: %s", found.reason, extra=told)
         else:
             was = f" ({len(self._current.services)} before)" if self._current.services else ""
-            log.info("allow-list: %d services in force%s", len(found.services), was, extra=told)
+            log.info("allow-list: %s%s", found.reason, was, extra=told)
 
 
 def _identity(path: Path) -> _Identity | None:

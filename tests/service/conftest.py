@@ -14,6 +14,5 @@ from .running import Daemon
 @pytest.fixture(scope="module")
 def daemon(tiny_model: Path, engine_command: tuple[str, ...]) -> Iterator[Daemon]:
     """A daemon with a real engine, one a module."""
-    with tempfile.TemporaryDirectory(prefix="ti-") as folder:
-        with Daemon(Path(folder), tiny_model, engine_command) as running:
-            yield running
+    with tempfile.TemporaryDirectory(prefix="ti-") as made, Daemon(Path(made), tiny_model, engine_command) as running:
+        yield running

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tacid_infer.service.allow_list import AllowListFile
+from tacid_infer.service.allow_list import AllowListFile, watch
 
 
 def test_a_link_re_pointed_two_levels_up(folder: Path) -> None:
@@ -88,3 +92,88 @@ def test_many_names_and_odd_ones(folder: Path) -> None:
     names = ['a"b', "ünïcode", *(f"s{number}" for number in range(100000)), "s1"]
     path.write_text(json.dumps(names))
     assert AllowListFile(path).current().services == tuple(dict.fromkeys(names))
+
+
+def test_permission_denied(folder: Path) -> None:
+    path = folder / "services.json"
+    path.write_text('["nginx"]')
+    found = AllowListFile(path)
+    assert found.current().services == ("nginx",)
+    path.chmod(0)
+    folder.chmod(0o755)
+    path.write_text('["sshd"]') if os.getuid() == 0 else None
+    with as_nobody():
+        current = found.current()
+    assert (current.state, current.services) == ("degraded", ("nginx",))
+    assert "Permission denied" in current.reason
+    path.chmod(0o644)
+    assert found.current().state == "ok"
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without root's leave to read everything."""
+    if os.getuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_the_folder_removed_and_made_anew(folder: Path) -> None:
+    path = folder / "etc" / "services.json"
+    found = AllowListFile(path)
+    for number in range(3):
+        assert found.current().state == "missing"
+        path.parent.mkdir()
+        assert found.current().state == "missing"
+        path.write_text(f'["s{number}"]')
+        assert found.current().services == (f"s{number}",)
+        path.unlink()
+        path.parent.rmdir()
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_the_watch_tells_the_log_of_every_kind_of_change(
+    folder: Path, run: Callable[[Any], Any], caplog: pytest.LogCaptureFixture, pause: float
+) -> None:
+    """C7, C8: also after a replacement, a removal and a directory in its place, with no turn that would look."""
+    path = folder / "etc" / "services.json"
+
+    async def told(words: str) -> None:
+        async with asyncio.timeout(20):
+            while not any(words in record.getMessage() for record in caplog.records):
+                await asyncio.sleep(0.05)
+        caplog.clear()
+        await asyncio.sleep(pause)
+
+    async def work() -> None:
+        caplog.set_level("INFO", "tacid_infer.allow_list")
+        watching = asyncio.create_task(watch(AllowListFile(path)))
+        await told("is missing")
+        path.parent.mkdir()
+        for count in range(1, 6):
+            fresh = path.with_name("fresh")
+            fresh.write_text(json.dumps([f"n{number}" for number in range(count)]))
+            fresh.replace(path)
+            await told(f"{count} services in force")
+        path.unlink()
+        await told("is missing")
+        path.write_text('["again"]')
+        await told("1 services in force")
+        path.unlink()
+        path.mkdir()
+        await told("Is a directory")
+        path.rmdir()
+        path.parent.rmdir()
+        await told("is missing")
+        path.parent.mkdir()
+        path.write_text('["a", "b"]')
+        await told("2 services in force")
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    run(work())

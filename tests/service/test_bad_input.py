@@ -6,7 +6,6 @@ import pytest
 
 from .running import Daemon
 
-
 BAD = [
     ("/v1/turns", b"{", 400, "invalid_request"),
     ("/v1/turns", b"[]", 400, "invalid_request"),

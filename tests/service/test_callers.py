@@ -22,7 +22,7 @@ def resident(pid: int) -> int:
 
 def descriptors(pid: int) -> int:
     """How many file descriptors a process has open."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def test_64_callers_for_a_minute(folder: Path, tiny_model: Path, engine_command: tuple[str, ...]) -> None:

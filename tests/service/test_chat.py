@@ -52,7 +52,6 @@ def test_openai_streamed(daemon: Daemon) -> None:
 
 
 def test_a_caller_that_stops_reading_holds_up_nobody(daemon: Daemon) -> None:
-    import socket
 
     body = json.dumps(
         {"messages": USER, "tool_choice": "proposal.submit", "tools": [], "stream": True, "max_tokens": 6000}

@@ -5,6 +5,7 @@ tests/system and nixos-tests hold the same daemon under the real systemd.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -125,7 +126,7 @@ def test_signs_of_life_while_turns_run_and_catalogues_compile(
             assert asked.wait(120).json().get("error", {}).get("code") in (None, "engine_busy", "invalid_arguments")
         beats = manager.beats()
     assert len(beats) > 2
-    assert max(after - before for before, after in zip(beats, beats[1:], strict=False)) < 2
+    assert max(after - before for before, after in itertools.pairwise(beats)) < 2
 
 
 def test_no_sign_of_life_from_a_stuck_loop(folder: Path, tiny_model: Path, manager: Manager) -> None:
@@ -153,7 +154,7 @@ def test_signs_of_life_go_on_while_a_hung_engine_is_replaced(
         daemon.wait_ready()
         assert daemon.status()["engine"]["restarts"] == {"hung": 1}
         beats = manager.beats()
-        assert max(after - before for before, after in zip(beats, beats[1:], strict=False)) < 1
+        assert max(after - before for before, after in itertools.pairwise(beats)) < 1
 
 
 def test_an_engine_that_needs_long_to_load_gets_more_time(folder: Path, tiny_model: Path, manager: Manager) -> None:
@@ -162,7 +163,7 @@ def test_an_engine_that_needs_long_to_load_gets_more_time(folder: Path, tiny_mod
         until(lambda: manager.heard("READY=1"), 40)
         extensions = [(at, line) for at, line in manager.told if line.startswith("EXTEND_TIMEOUT_USEC=")]
         assert len(extensions) >= 2
-        for (before, line), (after, _) in zip(extensions, extensions[1:], strict=False):
+        for (before, line), (after, _) in itertools.pairwise(extensions):
             assert after - before < int(line.partition("=")[2]) / 1e6 / 2
 
 

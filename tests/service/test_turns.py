@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ..conftest import admits
-from .running import LONG, SHORT, USER, Asking, Daemon, call_of, until
+from .running import SHORT, USER, Daemon
 
 
 def test_a_turn_is_built(daemon: Daemon) -> None:
@@ -62,3 +59,62 @@ def test_odd_schemas_are_left_out_or_answered(daemon: Daemon) -> None:
     )
     assert answer.status_code == 200
     assert [place["keyword"] for place in answer.json()["widened"]] == ["$ref"]
+
+
+def test_the_list_on_disk_is_in_force_at_once(daemon: Daemon) -> None:
+    def listed() -> list[str]:
+        return list(daemon.http.get("/v1/allow-list").json()["services"])
+
+    before = daemon.services.read_text()
+    try:
+        for number in range(50):
+            fresh = daemon.folder / "fresh"
+            fresh.write_text(json.dumps({"services": [f"s{number}"]}))
+            fresh.replace(daemon.services)
+            assert listed() == [f"s{number}"]
+        daemon.services.write_text('{"services": ["half')
+        assert listed() == ["s49"]
+        status = daemon.status()
+        assert status["state"] == "degraded" and "line 1 column" in status["reasons"][0]
+        daemon.services.unlink()
+        assert daemon.http.get("/v1/allow-list").json()["state"] == "missing"
+    finally:
+        daemon.services.write_text(before)
+    assert listed() == ["nginx", "sshd"]
+
+
+NAMES = ["nginx", "getty@tty1", "systemd-fsck@dev-disk-by\\x2duuid-1"]
+OTHERS = ["nginx.service", "Nginx", "nginx ", "nginx\n", "nginx@evil", "../nginx", "nginx*", "getty@tty2", "ngin", ""]
+
+
+def test_names_are_exact(daemon: Daemon) -> None:
+    """D5: the listed names and nothing beside them, backslashes included."""
+    before = daemon.services.read_text()
+    daemon.services.write_text(json.dumps(NAMES))
+    try:
+        grammar = daemon.post("/v1/turns", {"tool_choice": "proposal.submit"}).json()["grammar"]
+        for name in NAMES + OTHERS:
+            items = [{"kind": "service_restart", "name": name}]
+            call = {"tool": "proposal.submit", "arguments": {"summary": "s", "items": items}}
+            assert admits(grammar, json.dumps(call)) == (name in NAMES), name
+    finally:
+        daemon.services.write_text(before)
+
+
+def test_an_agents_own_enum_is_intersected(daemon: Daemon) -> None:
+    """D5: and where nothing is left, the tool is left out, with the reason."""
+
+    def tool(name: str, names: Any) -> dict[str, Any]:
+        return {"name": name, "parameters": {"type": "object", "required": ["ops"], "properties": {"ops": {
+            "type": "array", "items": {"$ref": "#/$defs/op"}, "minItems": 1}}, "$defs": {"op": {"anyOf": [
+                {"type": "object", "required": ["kind", "name"], "properties": {
+                    "kind": {"const": "service_enable"}, "name": names}}]}}}}  # fmt: skip
+
+    tools = [tool("some", {"enum": ["nginx", "caddy"]}), tool("none", {"const": "caddy"})]
+    turn = daemon.post("/v1/turns", {"tools": tools}).json()
+    assert [left["tool"] for left in turn["omitted"]] == ["none"]
+    assert "allow-list" in turn["omitted"][0]["reason"]
+    for name, fits in (("nginx", True), ("caddy", False), ("sshd", False)):
+        call = {"tool": "some", "arguments": {"ops": [{"kind": "service_enable", "name": name}]}}
+        assert admits(turn["grammar"], json.dumps(call)) == fits
+    assert daemon.post("/v1/turns", {"tools": tools, "strict": True}).status_code == 400
