@@ -47,3 +47,10 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_key_is_described() -> None:
     assert all(meaning for _, _, meaning in describe_keys())
+
+
+def test_the_readme_lists_every_key() -> None:
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    for key, default, meaning in describe_keys():
+        shown = f"`{default}`" if default else ""
+        assert f"| `{key}` | {shown} | {meaning} |" in readme

@@ -1,0 +1,146 @@
+"""What the daemon adds to the engine's own time: the same turns through the daemon, and straight to its engine.
+
+python benchmarks/overhead.py [TURNS] [CALLERS] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else llama-server
+on PATH, else the embedded one; the model is the demo's. There are as many slots as callers, so that no turn waits for
+another. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with the
+grammar and the messages that the daemon would have sent. Each turn has its seed, so that both ways give the same reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tacid_infer.demo import fetch_model
+from tacid_infer.service.config import find_engine
+
+ROUNDS = 4
+TOOLS = [
+    {
+        "name": f"{verb}_{noun}",
+        "description": f"{verb} the {noun}.",
+        "parameters": {
+            "type": "object",
+            "properties": {"unit": {"enum": ["nginx", "sshd", "caddy"]}, "count": {"type": "integer", "minimum": 0}},
+            "required": ["unit"],
+            "additionalProperties": False,
+        },
+    }
+    for verb in ("start", "stop", "show")
+    for noun in ("service", "timer")
+]
+MESSAGES = [{"role": "user", "content": "Show the service nginx."}]
+SAMPLING = {"temperature": 0.8, "max_tokens": 60}
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """Wait for the daemon."""
+    while True:
+        try:
+            if (await client.get("/healthz")).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        await asyncio.sleep(0.1)
+
+
+async def callers(count: int, turns: int, ask: Callable[[int], Awaitable[None]], first: int) -> list[float]:
+    """So many callers, each with a turn after the other; milliseconds of each turn."""
+    taken: list[float] = []
+    left = iter(range(first, first + turns))
+
+    async def call() -> None:
+        for seed in left:
+            started = time.perf_counter()
+            await ask(seed)
+            taken.append((time.perf_counter() - started) * 1e3)
+
+    await asyncio.gather(*(call() for _ in range(count)))
+    return taken
+
+
+async def measure(daemon: httpx.AsyncClient, engine: httpx.AsyncClient, turns: int, count: int) -> None:
+    """Print the table."""
+    body = {"tools": TOOLS, "messages": MESSAGES, "tool_choice": "required"}
+    built = (await daemon.post("/v1/turns", json=body)).json()
+    replies: dict[int, Any] = {}
+
+    async def through(seed: int) -> None:
+        answer = (await daemon.post("/v1/complete", json={**body, **SAMPLING, "seed": seed})).json()
+        assert answer.get("type") == "call", answer
+        replies[seed] = answer["arguments"]
+
+    async def straight(seed: int) -> None:
+        asked = {"messages": built["messages"], "grammar": built["grammar"], **SAMPLING, "seed": seed}
+        answer = (await engine.post("/v1/chat/completions", json=asked)).json()
+        assert json.loads(answer["choices"][0]["message"]["content"])["arguments"] is not None
+
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number in range(ROUNDS + 1):
+        first = number * turns
+        found = await callers(count, turns, through, first)
+        other = await callers(count, turns, straight, first)
+        if number:  # The first round warms both up.
+            ours += found
+            theirs += other
+    print(f"{count} callers, {len(ours)} turns each way        median      p90      p99   (ms)")
+    rows = {"through the daemon": ours, "straight to the engine": theirs}
+    at: dict[str, list[float]] = {}
+    for name, taken in rows.items():
+        cuts = statistics.quantiles(taken, n=100)
+        at[name] = [statistics.median(taken), cuts[89], cuts[98]]
+        print(f"{name:34}" + "".join(f"{value:9.1f}" for value in at[name]))
+    pairs = list(zip(*at.values(), strict=True))
+    print(f"{'overhead':34}" + "".join(f"{mine - plain:9.1f}" for mine, plain in pairs))
+    print(f"{'ratio':34}" + "".join(f"{mine / plain:9.3f}" for mine, plain in pairs))
+
+
+async def main() -> None:
+    """Start a daemon, and measure."""
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 16
+    model = Path(sys.argv[3]) if len(sys.argv) > 3 else fetch_model()
+    with tempfile.TemporaryDirectory(prefix="ti-") as made:
+        folder = Path(made)
+        settings = {
+            "SOCKET__PATH": str(folder / "agent.sock"),
+            "SOCKET__GROUP": "",
+            "ENGINE__COMMAND": json.dumps(find_engine(os.environ.get("TACID_INFER_ENGINE_COMMAND", ""))),
+            "ENGINE__MODEL": str(model),
+            "ENGINE__SOCKET": str(folder / "engine.sock"),
+            "ENGINE__PARALLEL": str(count),
+            "ENGINE__CONTEXT_TOKENS": "2048",
+            "LOG__LEVEL": "warning",
+        }
+        environment = {**os.environ, **{f"TACID_INFER_{key}": value for key, value in settings.items()}}
+        environment.pop("TACID_INFER_ENGINE_COMMAND", None)
+        serving = await asyncio.create_subprocess_exec(sys.executable, "-m", "tacid_infer", "serve", env=environment)
+        clients = [
+            httpx.AsyncClient(
+                transport=httpx.AsyncHTTPTransport(uds=str(folder / name)), base_url="http://local", timeout=600
+            )
+            for name in ("agent.sock", "engine.sock")
+        ]
+        try:
+            await until_ready(clients[0])
+            await measure(*clients, turns, count)
+        finally:
+            for client in clients:
+                await client.aclose()
+            serving.terminate()
+            await serving.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
