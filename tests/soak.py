@@ -207,7 +207,7 @@ def soak(seconds: float) -> list[str]:
         engine = tuple(find_engine(os.environ.get("TACID_INFER_TEST_ENGINE", "")))
         settings = {"engine.parallel": 2, "engine.context_tokens": 8192, "engine.health_interval": 1,
                     "engine.health_timeout": 2, "engine.stop_timeout": 1, "limits.read_seconds": 3,
-                    "limits.silence_seconds": 5}  # fmt: skip
+                    "limits.silence_seconds": 5, "limits.turn_seconds": 60}  # fmt: skip
         with Daemon(folder, model, engine, settings=settings) as daemon:
             pid = daemon.process.pid
             run = Soak(daemon, seconds)

@@ -120,6 +120,13 @@ class Process:
         """SIGKILL, for an engine that does not answer."""
         self._signal(signal.SIGKILL)
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it (proc(5), state T)."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except OSError:
+            return False
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):

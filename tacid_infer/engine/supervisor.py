@@ -182,7 +182,7 @@ class Supervisor:
                 return "exit", in_words(await asyncio.wait_for(asyncio.shield(ended), 1.0))
             return "proof", str(error)
         self._enter(State.READY, "ready")
-        watch = asyncio.create_task(self._watch())
+        watch = asyncio.create_task(self._watch(process))
         try:
             await asyncio.wait([ended, watch], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
@@ -206,16 +206,25 @@ class Supervisor:
             await asyncio.sleep(_POLL)
         return False
 
-    async def _watch(self) -> tuple[str, str]:
-        """Look at the engine while it is idle, and when a turn made it suspect; why it must end, when it must."""
+    async def _watch(self, process: Process) -> tuple[str, str]:
+        """Look at the engine while it is idle, and when a turn made it suspect; why it must end, when it must.
+
+        A long prompt may keep a busy engine from answering, so it is left to its turn's deadline; unless it is stopped.
+        """
+        timeout = self.settings.health_timeout
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._suspect.wait(), self.settings.health_interval)
             if self._suspect.is_set():
                 if found := await self._prove_again():
                     return found
-            elif not await self._answers() and not self._in_flight:
-                return "hung", f"no answer to a health check within {self.settings.health_timeout:g} s"
+            elif self._in_flight:
+                if process.is_stopped():
+                    await asyncio.sleep(timeout)
+                    if process.is_stopped():
+                        return "hung", f"stopped by a signal, and not continued within {timeout:g} s"
+            elif not await self.client.health(timeout) and not self._in_flight:
+                return "hung", f"no answer to a health check within {timeout:g} s"
 
     async def _prove_again(self) -> tuple[str, str] | None:
         """Prove a suspect engine anew. No turn is sent meanwhile; one that runs may keep the engine from answering."""
@@ -233,10 +242,6 @@ class Supervisor:
                 continue
             self._enter(State.READY, "ready")
             return None
-
-    async def _answers(self) -> bool:
-        """Whether an idle engine answers; a long prompt may keep a busy one from it."""
-        return self._in_flight > 0 or await self.client.health(self.settings.health_timeout)
 
     def _enter(self, state: State, reason: str, severity: int = 6, cause: str | None = None) -> None:
         self.state, self.reason, self.since = state, reason, time.time()

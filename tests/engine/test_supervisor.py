@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import signal
 import socket
@@ -134,6 +135,28 @@ def test_a_stopped_engine_is_noticed_and_replaced(real: EngineSettings, run: Run
             await until(lambda: minded.supervisor.state is State.READY and minded.supervisor.status()["pid"] != pid)
             assert minded.supervisor.restarts == {"hung": 1}
             assert (await complete(minded.engine, request('root ::= "x"'))).content == "x"
+
+    run(work())
+
+
+def test_an_engine_that_is_stopped_in_the_middle_of_a_turn(real: EngineSettings, run: Run) -> None:
+    """Busy engines are left alone, stopped ones are not: the turn ends long before its deadline."""
+
+    async def work() -> None:
+        settings = dataclasses.replace(
+            real, context_tokens=2**18, stop_timeout=0.5, health_interval=0.3, health_timeout=0.5
+        )
+        endless = f"root ::= {'x ' * 200}\nx ::= [a-z]{{1900}}\n"
+        async with Minded(settings) as minded:
+            await minded.supervisor.wait_ready(20)
+            pieces = minded.engine.stream(request(endless, max_tokens=2**18), timeout=80, silence=80)
+            await anext(pieces)
+            os.kill(minded.supervisor.status()["pid"], signal.SIGSTOP)
+            with pytest.raises(EngineDied, match="stopped by a signal"):
+                async for _ in pieces:
+                    pass
+            assert (await complete(minded.engine, request('root ::= "x"'))).content == "x"
+            assert minded.supervisor.restarts == {"hung": 1}
 
     run(work())
 
