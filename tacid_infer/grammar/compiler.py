@@ -6,7 +6,10 @@ rule that refers to itself, and nesting of any depth costs no recursion.
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -81,9 +84,43 @@ def compile_document(schema: Any, *, open_objects: bool, types: int | None = Non
         UnsatisfiableSchema: no value is an instance of it.
     """
     try:
-        return _Compiler(schema, open_objects=open_objects).compile(types)
+        with _no_collections():
+            return _Compiler(schema, open_objects=open_objects).compile(types)
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply") from None
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Put off Python's search for cycles.
+
+    A large schema makes a million objects, nearly all of which live until it is compiled: looking through them again
+    and again took most of the time. Where another thread compiles too, the first to end lets the search go on.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class _Reports:
+    """The places that are not enforced, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, str], tuple[Site, str, str]] = {}
+
+    def add(self, site: Site, keyword: str, reason: str) -> None:
+        self._found.setdefault((id(site), keyword), (site, keyword, reason))
+
+    def widened(self) -> tuple[Widened, ...]:
+        return tuple(
+            Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
+            for site, keyword, reason in self._found.values()
+        )
 
 
 class _Compiler:
@@ -92,8 +129,8 @@ class _Compiler:
         self.open_objects = open_objects
         self.rules: Rules = {}
         self.sites: dict[str, Site] = {}
-        self._normaliser = Normaliser(self.document, self.report)
-        self._widened: dict[tuple[int, str], tuple[Site, str, str]] = {}
+        self._reports = _Reports()
+        self._normaliser = Normaliser(self.document, self._reports.add)
         self._goals: dict[tuple[int, ...], tuple[Goal, Ref]] = {}
         self._shapes: dict[Expr, Ref] = {}
         self._shared: dict[str, SharedRules] = {}
@@ -114,17 +151,13 @@ class _Compiler:
         if start.name in self.rules and start.name not in rules:
             raise self._blame(start.name)
         shared = tuple(rules for name, rules in self._shared.items() if name in outside)
-        widened = tuple(
-            Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
-            for site, keyword, reason in self._widened.values()
-        )
-        return CompiledSchema(start, write_rules(rules), shared, frozenset(outside), widened)
+        return CompiledSchema(start, write_rules(rules), shared, frozenset(outside), self._reports.widened())
 
     # What the modules of the types need
 
     def report(self, site: Site, keyword: str, reason: str) -> None:
         """Record that a keyword is not enforced."""
-        self._widened.setdefault((id(site), keyword), (site, keyword, reason))
+        self._reports.add(site, keyword, reason)
 
     def alternatives(self, goal: Goal) -> list[Form]:
         """The forms of a goal."""
