@@ -62,7 +62,7 @@ in
     unitConfig = {
       # Each try comes later than the one before, up to a minute; systemd never gives up.
       StartLimitIntervalSec = 0;
-    } // lib.optionalAttrs (launches && one.model != null) {
+    } // lib.optionalAttrs (one.model != null && !lib.hasPrefix builtins.storeDir (toString one.model)) {
       RequiresMountsFor = toString one.model;
     };
 
@@ -131,7 +131,7 @@ in
     }
     // lib.optionalAttrs (!network || loopback) { IPAddressDeny = "any"; }
     // lib.optionalAttrs loopback { IPAddressAllow = "localhost"; }
-    // lib.optionalAttrs (one.requireGpu && gpu != null) { ExecStartPre = "${pkgs.runtimeShell} ${waitForGpu}"; }
+    // lib.optionalAttrs (one.requireGpu && gpu != null) { ExecStartPre = "${pkgs.bash}/bin/bash ${waitForGpu}"; }
     // lib.optionalAttrs (one.engine.apiKeyFile != null) {
       LoadCredential = "api-key:${toString one.engine.apiKeyFile}";
     };

@@ -153,7 +153,9 @@ class Machine:
             raise MachineError(f"{self.name} did not boot: {self._log.read_text()[-2000:]}")
         if self._address:
             subprocess.run(["ip", "link", "set", self.host, "netns", str(self._leader)], check=True)
-            self.succeed(f"ip link set lo up; ip link set {self.host} up; ip address add {self._address}/24 dev {self.host}")
+            self.succeed(
+                f"ip link set lo up; ip link set {self.host} up; ip address add {self._address}/24 dev {self.host}"
+            )
 
     def join(self, address: str, hosts: dict[str, str]) -> None:
         """Give it an address in the machines' network; before it boots."""
@@ -179,7 +181,12 @@ class Machine:
     # The NixOS test driver's methods
 
     def execute(
-        self, command: str, check_return: bool = True, timeout: float | None = _COMMAND_TIMEOUT, *, check_boot: bool = True
+        self,
+        command: str,
+        check_return: bool = True,
+        timeout: float | None = _COMMAND_TIMEOUT,
+        *,
+        check_boot: bool = True,
     ) -> tuple[int, str]:
         """Run a command as root; its exit code, and what it printed on standard output."""
         if check_boot:

@@ -24,8 +24,7 @@ let
   toToml = set: lib.concatStringsSep "\n" (lib.mapAttrsToList section (lib.filterAttrs (_: inner: inner != { }) set));
 in
 lib.genAttrs names stub // rec {
-  inherit lib stub;
+  inherit lib;
   writeText = builtins.toFile;
-  runtimeShell = "${stub "bash"}/bin/bash";
   formats.toml = _: { type = lib.types.anything; generate = name: set: writeText name (toToml set); };
 }
