@@ -17,11 +17,7 @@
         tacid-infer-tiny-model = final.callPackage ./nix/tiny-model.nix { };
       };
 
-      nixosModules.default = { lib, pkgs, ... }: {
-        imports = [ ./module.nix ];
-        # The packages of this flake's own pin, whether the overlay is used or not.
-        config.nixpkgs.overlays = lib.mkAfter [ self.overlays.default ];
-      };
+      nixosModules.default = ./module.nix;
 
       packages = forEach (pkgs: {
         default = pkgs.tacid-infer;
@@ -51,7 +47,7 @@
 
       checks = forEach (pkgs:
         let
-          python = pkgs.python3.withPackages (packages: pkgs.tacid-infer.dependencies ++ [ packages.types-jsonschema ]);
+          python = pkgs.python3.withPackages (packages: pkgs.tacid-infer.dependencies ++ [ packages.numpy packages.types-jsonschema ]);
           lint = name: inputs: script: pkgs.runCommand "tacid-infer-${name}" { nativeBuildInputs = inputs; } ''
             cp -r ${self} tree && chmod -R u+w tree && cd tree && export HOME=$TMPDIR
             ${script}
