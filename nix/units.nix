@@ -62,7 +62,7 @@ in
     unitConfig = {
       # Each try comes later than the one before, up to a minute; systemd never gives up.
       StartLimitIntervalSec = 0;
-    } // lib.optionalAttrs (one.model != null && !lib.hasPrefix builtins.storeDir (toString one.model)) {
+    } // lib.optionalAttrs (one.model != null && !lib.hasPrefix "/nix/store/" (toString one.model)) {
       RequiresMountsFor = toString one.model;
     };
 

@@ -16,7 +16,9 @@ TOOL = {
 
 def ask(path: str, body: Any = None) -> Any:
     data = f"-d {shlex.quote(json.dumps(body))} " if body is not None else ""
-    return json.loads(machine.succeed(f"curl -sS --fail-with-body --max-time 60 --unix-socket {SOCKET} {data}http://d{path}"))
+    return json.loads(
+        machine.succeed(f"curl -sS --fail-with-body --max-time 60 --unix-socket {SOCKET} {data}http://d{path}")
+    )
 
 
 def names(samples: int = 20) -> set[str]:
@@ -49,7 +51,9 @@ with subtest("after a switch the next turn uses the new list, and nothing was re
     switch("other")
     assert names() == {"caddy"}
     assert processes() == before
-    machine.wait_until_succeeds(f"journalctl --unit {UNIT} --output cat --no-pager | grep -q '1 services in force (2 before)'")
+    machine.wait_until_succeeds(
+        f"journalctl --unit {UNIT} --output cat --no-pager | grep -q '1 services in force (2 before)'"
+    )
 
 with subtest("a list that is exactly empty admits no service operation"):
     switch("none")

@@ -8,7 +8,9 @@ UNIT = "tacid-infer.service"
 
 def ask(path: str, body: Any = None) -> Any:
     data = f"-d {shlex.quote(json.dumps(body))} " if body is not None else ""
-    return json.loads(machine.succeed(f"curl -sS --fail-with-body --max-time 60 --unix-socket {SOCKET} {data}http://d{path}"))
+    return json.loads(
+        machine.succeed(f"curl -sS --fail-with-body --max-time 60 --unix-socket {SOCKET} {data}http://d{path}")
+    )
 
 
 start_all()

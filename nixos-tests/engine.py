@@ -114,7 +114,9 @@ with subtest("this engine refuses a broken grammar"):
 with subtest("SIGKILL of the engine recovers, in the same daemon"):
     daemon, before = shown("MainPID"), engine_pid()
     machine.succeed(f"kill -KILL {before}")
-    machine.wait_until_succeeds(f"journalctl --unit {UNIT} --output cat --no-pager | grep -q 'killed by SIGKILL'", timeout=30)
+    machine.wait_until_succeeds(
+        f"journalctl --unit {UNIT} --output cat --no-pager | grep -q 'killed by SIGKILL'", timeout=30
+    )
     wait_until_ready()
     assert engine_pid() != before and shown("MainPID") == daemon
     assert ask("/v1/complete", {"tools": [tool], "tool_choice": hostile, "messages": USER})["tool"] == hostile

@@ -29,7 +29,9 @@ with subtest("each has processes, users and lists of its own"):
         listed = machine.succeed(f"curl -sf --unix-socket /run/{folder}/agent.sock http://d/v1/allow-list")
         assert json.loads(listed)["services"] == [service], listed
     owners = {int(machine.succeed(f"stat -c %u /proc/{main_pid(unit)}")) for unit in (FIRST, SECOND)}
-    assert len(owners) == 2 and all(61184 <= owner <= 65519 for owner in owners), owners  # systemd.exec(5), DynamicUser.
+    assert len(owners) == 2 and all(61184 <= owner <= 65519 for owner in owners), (
+        owners
+    )  # systemd.exec(5), DynamicUser.
 
 with subtest("the groups are apart"):
     machine.succeed(f"su -s /bin/sh alice -c '{status(FIRST)}'")

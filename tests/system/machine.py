@@ -238,9 +238,9 @@ class Machine:
                 return
             if state == "failed":
                 raise MachineError(f"{self.name}: {unit} failed\n{self._journal()}")
-            if state == "inactive" and "No jobs" in self.execute("systemctl list-jobs --full --no-pager 2>&1")[1]:
-                if self.get_unit_property(unit, "ActiveState") == state:
-                    raise MachineError(f"{self.name}: {unit} is inactive, and no job is pending\n{self._journal()}")
+            idle = "No jobs" in self.execute("systemctl list-jobs --full --no-pager 2>&1")[1]
+            if state == "inactive" and idle and self.get_unit_property(unit, "ActiveState") == state:
+                raise MachineError(f"{self.name}: {unit} is inactive, and no job is pending\n{self._journal()}")
             time.sleep(0.1)
         raise MachineError(f"{self.name}: {unit} is not active after {timeout:g} s\n{self._journal()}")
 

@@ -196,12 +196,19 @@ let
   literalExpression = text: { _type = "literalExpression"; inherit text; };
   literalMD = text: { _type = "literalMD"; inherit text; };
 
+  # A value as one writes it in Nix.
+  inNix = value:
+    if isList value then "[ ${concatStrings (map (item: "${inNix item} ") value)}]"
+    else if isAttrs value then "{ ${concatStrings (mapAttrsToList (name: inner: "${name} = ${inNix inner}; ") value)}}"
+    else builtins.toJSON value;
+  concatStrings = builtins.concatStringsSep "";
+
   # Every option that a reader may set, for the reference.
   describe = loc: options: concatMap (name:
     let
       option = options.${name};
       here = loc ++ [ name ];
-      shown = value: if isAttrs value && value ? text then value.text else builtins.toJSON value;
+      shown = value: if isAttrs value && value ? text then value.text else inNix value;
     in
     if !isOption option then describe here option
     else optionals (!(option.internal or false)) ([ {
