@@ -8,7 +8,7 @@
       inherit (nixpkgs) lib;
       systems = [ "x86_64-linux" "aarch64-linux" ];
       forEach = f: lib.genAttrs systems (system: f (import nixpkgs { inherit system; overlays = [ self.overlays.default ]; }));
-      testNames = [ "allow-list" "endpoint" "engine" "instances" ];
+      testNames = [ "allow-list" "endpoint" "engine" "gpu" "instances" "models" ];
       vmTests = pkgs: lib.genAttrs testNames (name: pkgs.testers.runNixOSTest ./nixos-tests/${name}.nix);
     in
     {

@@ -94,7 +94,7 @@ class Machine:
         tmpfiles = ["L /run/current-system - - - - /nix/system", *node["tmpfiles"]]
         (etc / "tmpfiles.d/nixos.conf").write_text("".join(f"{line}\n" for line in tmpfiles))
         groups = {group for groups in node["users"].values() for group in groups}
-        for group in sorted({*node["groups"], *groups}):
+        for group in sorted({*node["groups"], *groups, "render", "video"}):  # As on every NixOS.
             self._chroot("groupadd", "--system", "--force", group)
         for user, groups in node["users"].items():
             self._chroot("useradd", "--create-home", "--groups", ",".join(groups), user)

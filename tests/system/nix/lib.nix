@@ -166,7 +166,7 @@ let
       description = "attribute set of ${type.description}";
       check = isAttrs;
       merge = loc: values: zip type loc (concatMap push values);
-      nested = loc: type.nested (loc ++ [ "<name>" ]);
+      nested = loc: { "<name>" = type.nested (loc ++ [ "<name>" ]); };
     };
     submodule = module:
       let
