@@ -8,7 +8,8 @@
       inherit (nixpkgs) lib;
       systems = [ "x86_64-linux" "aarch64-linux" ];
       forEach = f: lib.genAttrs systems (system: f (import nixpkgs { inherit system; overlays = [ self.overlays.default ]; }));
-      testNames = [ "allow-list" "endpoint" "engine" "gpu" "instances" "models" ];
+      scripts = lib.filter (lib.hasSuffix ".py") (lib.attrNames (builtins.readDir ./nixos-tests));
+      testNames = map (lib.removeSuffix ".py") scripts;
       vmTests = pkgs: lib.genAttrs testNames (name: pkgs.testers.runNixOSTest ./nixos-tests/${name}.nix);
     in
     {
