@@ -32,6 +32,8 @@ in
     (refuse (!ifSet one.settings.socket.path one.socket)
       "${path}.settings.socket.path cannot be changed: systemd listens on ${one.socket}. Use another instance for another socket.")
     (refuse (!ifSet one.settings.socket.group one.group) "${path}: ${owner "group"}.socket.group: systemd gives the socket to it.")
+    (refuse (one.group == one.unit)
+      "${path}.group is \"${one.group}\", which is the name of the daemon's own, dynamic user. Take another name, such as tacid-agent.")
     (refuse (given engine.url && builtins.match "(https?://.+|unix:/.+)" engine.url == null)
       "${path}.engine.url is \"${text engine.url}\". It must begin with http://, https:// or unix:/.")
     (refuse (given engine.apiKeyFile && (isLiteral engine.apiKeyFile || lib.hasPrefix "/nix/store/" (text engine.apiKeyFile)))

@@ -51,6 +51,7 @@ REFUSALS = {
     "the model among the settings": (f'{MINIMAL} settings.engine.model = "/x.gguf";', "services.tacid-infer.model"),
     "another socket": (f'{MINIMAL} settings.socket.path = "/run/x.sock";', "Use another instance"),
     "another group": (f'{MINIMAL} settings.socket.group = "x";', "set services.tacid-infer.group"),
+    "the daemon's own group": (f'{MINIMAL} group = "tacid-infer";', "Take another name"),
     "an unknown scheme": ('enable = true; engine.url = "ftp://x";', "must begin with http://"),
     "a key in the store": (
         'enable = true; engine = { url = "https://x"; apiKeyFile = "/nix/store/0-key"; };',
