@@ -58,7 +58,7 @@ class Machine:
     def __init__(self, name: str, node: dict[str, Any], root: Path, store: Path, folder: Path) -> None:
         self.name = name
         self.booted = False
-        self.host = f"ve-{name[:8]}"
+        self.host = f"ti{os.getpid() % 100_000}-{name[:6]}"  # Unique beside other runs; 15 characters at most.
         self._address: str | None = None
         self._folder = folder
         self._store = store
