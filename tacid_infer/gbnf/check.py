@@ -64,14 +64,20 @@ def _walk(expr: Expr, facts: Facts, first: int, productive: Container[str], rule
     if kind is Seq:
         every = _EMPTY | _FINITE
         for item in expr.items:  # type: ignore[union-attr]
-            every &= _walk(item, facts, first & every, productive, rules)
+            if type(item) is Lit and item.text:
+                every = every & _FINITE
+            else:
+                every &= _walk(item, facts, first & every, productive, rules)
         return every
     if kind is Alt:
         some = 0
         if not expr.options:  # type: ignore[union-attr]
             facts.hollow = True
         for option in expr.options:  # type: ignore[union-attr]
-            some |= _walk(option, facts, first, productive, rules)
+            if type(option) is Lit and option.text:
+                some |= _FINITE
+            else:
+                some |= _walk(option, facts, first, productive, rules)
         return some
     flags = _walk(expr.item, facts, first, productive, rules)  # type: ignore[union-attr]
     return _EMPTY | _FINITE if expr.low == 0 else flags  # type: ignore[union-attr]
