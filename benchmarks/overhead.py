@@ -24,7 +24,7 @@ import httpx
 from tacid_infer.demo import fetch_model
 from tacid_infer.service.config import find_engine
 
-ROUNDS = 4
+ROUNDS = 2
 TOOLS = [
     {
         "name": f"{verb}_{noun}",
@@ -40,7 +40,7 @@ TOOLS = [
     for noun in ("service", "timer")
 ]
 MESSAGES = [{"role": "user", "content": "Show the service nginx."}]
-SAMPLING = {"temperature": 0.8, "max_tokens": 60}
+SAMPLING = {"temperature": 0.8, "max_tokens": 40}
 
 
 async def until_ready(client: httpx.AsyncClient) -> None:
@@ -108,7 +108,7 @@ async def measure(daemon: httpx.AsyncClient, engine: httpx.AsyncClient, turns: i
 
 async def main() -> None:
     """Start a daemon, and measure."""
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 32
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 16
     model = Path(sys.argv[3]) if len(sys.argv) > 3 else fetch_model()
     with tempfile.TemporaryDirectory(prefix="ti-") as made:
