@@ -62,7 +62,11 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
-            # Answered before the request was whole: the rest of it, however much that is, is not read.
+            # Answered before the request was whole: what is long in coming is not waited for.
+            self.loop.call_later(1, self._close_unread)
+
+    def _close_unread(self) -> None:
+        if self.conn.their_state is h11.SEND_BODY and not self._is_answering():
             self.transport.close()
 
     def pause_writing(self) -> None:

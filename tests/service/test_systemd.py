@@ -20,7 +20,7 @@ import pytest
 
 from tacid_infer.service.notify import Notifier, watchdog_seconds
 
-from .running import LONG, SHORT, Asking, Daemon, call_of, until
+from .running import LONG, SHORT, USER, Asking, Daemon, call_of, until
 
 
 class Manager:
@@ -108,7 +108,7 @@ def test_a_reload(folder: Path, tiny_model: Path, manager: Manager) -> None:
         until(lambda: manager.heard("RELOADING=1") and manager.lines().count("READY=1") == 2)
         (reloading,) = [line for line in manager.lines() if line.startswith("RELOADING=1")]
         assert before < int(reloading.partition("MONOTONIC_USEC=")[2]) < before + 20_000_000
-        assert daemon.turn().status_code == 200
+        assert daemon.post("/v1/complete", {"messages": USER}).status_code == 200
 
 
 def test_signs_of_life_while_turns_run_and_catalogues_compile(
@@ -120,7 +120,7 @@ def test_signs_of_life_while_turns_run_and_catalogues_compile(
     environment = told(manager, watchdog=2)
     with Daemon(folder, tiny_model, engine_command, environment=environment) as daemon:
         asking = [Asking(daemon, "/v1/turns", {"tools": [*huge, {"name": f"x{number}"}]}) for number in range(4)]
-        asking += [Asking(daemon, "/v1/complete", call_of(LONG, max_tokens=8000)) for _ in range(50)]
+        asking += [Asking(daemon, "/v1/complete", call_of(LONG, max_tokens=8000)) for _ in range(20)]
         for asked in asking:
             # Held to no language, the tiny model's bytes are not always UTF-8.
             assert asked.wait(120).json().get("error", {}).get("code") in (None, "engine_busy", "invalid_arguments")
@@ -191,7 +191,7 @@ def test_a_socket_that_systemd_passes(
     daemon.socket = path
     daemon.http = daemon.client()
     daemon.wait_ready()
-    assert daemon.turn().status_code == 200
+    assert daemon.post("/v1/complete", {"messages": USER}).status_code == 200
     assert daemon.end() == 0
     # It is systemd's, for the next start.
     assert path.exists()
