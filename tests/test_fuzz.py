@@ -15,7 +15,6 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import InvalidArgument
 from hypothesis_jsonschema import from_schema
 
 from tacid_infer.errors import InvalidArguments, InvalidRequest, SchemaError, TruncatedReply
@@ -142,7 +141,7 @@ def test_the_engines_own_grammar_admits_random_instances(data: st.DataObject) ->
         warnings.simplefilter("ignore")
         try:
             drawn = data.draw(from_schema(schema))
-        except (InvalidArgument, ValueError, TypeError, KeyError, AttributeError):  # It does not read every schema.
+        except Exception:  # It does not read every schema, and has many ways to say so.
             assume(False)
     assume(judge(schema).is_valid(drawn) and _is_plain(drawn))
     assert admits(grammar.text, json.dumps(drawn, ensure_ascii=False)), drawn
