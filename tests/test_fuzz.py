@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import InvalidArgument
 from hypothesis_jsonschema import from_schema
 from hypothesis_jsonschema._from_schema import HypothesisRefResolutionError
 
