@@ -149,6 +149,8 @@ _UNREAD = (
 @given(st.data())
 def test_the_engines_own_grammar_admits_random_instances(data: st.DataObject) -> None:
     schema = data.draw(schemas)
+    # Through references hypothesis-jsonschema runs into the limit of recursion, each time at another depth.
+    assume("$ref" not in json.dumps(schema))
     grammar = compiled(schema)
     assume(grammar is not None)
     with warnings.catch_warnings():
