@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import InvalidArgument
-from hypothesis_jsonschema import from_schema
-from hypothesis_jsonschema._from_schema import HypothesisRefResolutionError
 
 from tacid_infer.errors import InvalidArguments, InvalidRequest, SchemaError, TruncatedReply
 from tacid_infer.grammar import explain_schema
@@ -131,50 +127,6 @@ def test_instances_are_admitted_and_others_only_where_widened(schema: Any) -> No
         admitted = ours is not None and ours.admits(json.dumps(one, ensure_ascii=False))
         assert admitted or not valid, f"rejects {one!r}"
         assert valid or not admitted or grammar.widened, f"admits {one!r} and says nothing of it"
-
-
-# hypothesis-jsonschema does not read every schema, and has many ways to say so.
-_UNREAD = (
-    InvalidArgument,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    RecursionError,
-    HypothesisRefResolutionError,
-)
-
-
-@bounded(150)
-@given(st.data())
-def test_the_engines_own_grammar_admits_random_instances(data: st.DataObject) -> None:
-    schema = data.draw(schemas)
-    # Through references hypothesis-jsonschema runs into the limit of recursion, each time at another depth.
-    assume("$ref" not in json.dumps(schema))
-    grammar = compiled(schema)
-    assume(grammar is not None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            drawn = data.draw(from_schema(schema))
-        except _UNREAD:
-            assume(False)
-    assume(judge(schema).is_valid(drawn) and _is_plain(drawn))
-    assert admits(grammar.text, json.dumps(drawn, ensure_ascii=False)), drawn
-
-
-def _is_plain(one: Any) -> bool:
-    """Whether our numbers' bounds (40 digits) and UTF-8 hold the value, and any order of keys is read."""
-    match one:
-        case bool() | None:
-            return True
-        case int() | float():
-            return abs(one) < 1e40
-        case str():
-            return one.isprintable()
-        case list():
-            return all(map(_is_plain, one))
-    return len(one) <= 4 and all(_is_plain(key) and _is_plain(item) for key, item in one.items())
 
 
 @bounded(400)
