@@ -72,7 +72,7 @@
         default = pkgs.mkShell {
           inputsFrom = [ pkgs.tacid-infer ];
           packages = [ pkgs.llama-cpp pkgs.mypy pkgs.nixfmt pkgs.ruff ]
-            ++ (with pkgs.python3Packages; [ gguf hypothesis hypothesis-jsonschema pytest types-jsonschema ]);
+            ++ (with pkgs.python3Packages; [ gguf hypothesis pytest types-jsonschema ]);
         };
       });
     };

@@ -24,7 +24,7 @@ python3Packages.buildPythonApplication {
     watchfiles
   ];
 
-  nativeCheckInputs = [ llama-cpp ] ++ (with python3Packages; [ gguf hypothesis hypothesis-jsonschema pytestCheckHook ]);
+  nativeCheckInputs = [ llama-cpp ] ++ (with python3Packages; [ gguf hypothesis pytestCheckHook ]);
   # These boot machines and evaluate the module; the flake's VM tests are the same scripts.
   disabledTestPaths = [ "tests/system" ];
   preCheck = "export HOME=$(mktemp -d)";

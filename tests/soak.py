@@ -239,8 +239,7 @@ def soak(seconds: float, calm: int) -> list[str]:
                 run.wrong.append(f"{files} open files at the start, {after} at the end")
             if len(children) != 1:
                 run.wrong.append(f"{len(children)} engines run")
-            # Faults leave the allocator's memory in smaller pieces, for a while.
-            if cold > warm * (1.05 if calm else 1.1):
+            if cold > warm * 1.05:
                 run.wrong.append(f"resident memory grew from {warm} to {cold} bytes")
         if left := processes_with(str(folder)):
             run.wrong.append(f"processes are left over: {left}")

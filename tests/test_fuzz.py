@@ -129,6 +129,23 @@ def test_instances_are_admitted_and_others_only_where_widened(schema: Any) -> No
         assert valid or not admitted or grammar.widened, f"admits {one!r} and says nothing of it"
 
 
+instances = st.recursive(
+    value, lambda inside: st.lists(inside, max_size=4) | st.dictionaries(KEYS, inside, max_size=4), max_leaves=6
+)
+
+
+@bounded(300)
+@given(schemas, st.lists(instances, min_size=30, max_size=30))
+def test_the_engines_own_grammar_admits_random_instances(schema: Any, drawn: list[Any]) -> None:
+    """Instances of the schemas' own alphabet, many of which are valid; the engine's reader judges the grammar."""
+    grammar = compiled(schema)
+    valid = [one for one in drawn if judge(schema).is_valid(one)][:5]
+    assume(valid)
+    assert grammar is not None, f"refused, and {valid[0]!r} is an instance"
+    for one in valid:
+        assert admits(grammar.text, json.dumps(one, ensure_ascii=False)), one
+
+
 @bounded(400)
 @given(schemas, st.integers(0, 2**31))
 def test_replies_of_a_real_engine_meet_the_schema(engine: RunningEngine, schema: Any, seed: int) -> None:

@@ -189,7 +189,7 @@ class Asking:
         self.error: Exception | None = None
 
         def ask() -> None:
-            with daemon.client() as http:
+            with daemon.client(timeout=180) as http:
                 try:
                     self.response = http.post(path, json=body)
                 except Exception as error:
