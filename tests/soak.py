@@ -28,7 +28,7 @@ from tacid_infer.engine.tiny_model import write_tiny_model
 from tacid_infer.errors import ReplyError, TacidError
 from tacid_infer.service.config import find_engine
 
-from .service.running import USER, Daemon
+from .service.running import USER, Daemon, open_files, resident
 
 CALLERS = 16
 WARM_UP = 60.0
@@ -177,16 +177,6 @@ class Soak:
     def _noise(self, dice: random.Random) -> None:
         with self.daemon.client() as http:
             http.post("/v1/complete", content=dice.randbytes(dice.randrange(100_000)))
-
-
-def open_files(pid: int) -> int:
-    """How many file descriptors a process has open."""
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def resident(pid: int) -> int:
-    """Bytes of resident memory."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def processes_with(text: str) -> list[int]:

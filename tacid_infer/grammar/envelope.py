@@ -6,17 +6,14 @@ names are made positional (``call-0-facts-get``) when the grammar is written.
 
 from __future__ import annotations
 
-import marshal
 import re
-from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from ..errors import SchemaError
 from ..gbnf import Expr, Lit, Ref, Rules, check, factor, scoped, seq, write_rules
 from ..gbnf.check import reachable, study
+from ..kept import Kept, content_key
 from ..tools import Tool, ToolChoice, parse_tool_choice, parse_tools
 from .compiler import CompiledSchema, Widened, compile_document
 from .primitives import PRIMITIVES
@@ -24,7 +21,6 @@ from .shared import SharedRules
 from .values import OBJECT, quote
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +36,8 @@ class Compiled:
     widened: tuple[Widened, ...]
 
 
-class _Cache(Generic[_T]):
-    """A bounded, least-recently-used cache by content. Content that cannot be keyed is not kept."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[Hashable, _T] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Hashable | None) -> _T | None:
-        with self._lock:
-            found = self._kept.get(key) if key is not None else None
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
-
-    def put(self, key: Hashable | None, value: _T) -> None:
-        if key is None:
-            return
-        with self._lock:
-            self._kept[key] = value
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-
-
-_schemas: _Cache[CompiledSchema] = _Cache(2048)
-_turns: _Cache[Compiled] = _Cache(128)
-
-
-def _content(value: Any) -> bytes | None:
-    """A key that is equal for equal content, in equal order; None for what is not plain JSON."""
-    try:
-        return marshal.dumps(value, 1)  # Version 1: the same bytes for the same content, whatever is shared.
-    except ValueError:
-        return None
+_schemas: Kept[CompiledSchema] = Kept(2048)
+_turns: Kept[Compiled] = Kept(128)
 
 
 def compile_schema(schema: Any, *, open_objects: bool = False) -> str:
@@ -116,10 +80,10 @@ def compile_turn(tools: Any, *, tool_choice: Any = "auto") -> str:
 
 def explain_turn(tools: Any, *, tool_choice: Any = "auto") -> Compiled:
     """The same as ``compile_turn``, with what the grammar does not enforce. The last turns are kept, by content."""
-    key = _content((tools, tool_choice)) if isinstance(tools, list) else None
+    key = content_key((tools, tool_choice)) if isinstance(tools, list) else None
     if key is None:
         parsed = parse_tools(tools)
-        key = _content(([(tool.name, tool.parameters) for tool in parsed], _plain(tool_choice)))
+        key = content_key(([(tool.name, tool.parameters) for tool in parsed], _plain(tool_choice)))
     else:
         parsed = None
     known = _turns.get(key)
@@ -145,7 +109,7 @@ def check_tool(tool: Tool) -> None:
 
 def _arguments(tool: Tool) -> CompiledSchema:
     """The rules of a tool's arguments, kept by content."""
-    key = _content(tool.parameters)
+    key = content_key(tool.parameters)
     found = _schemas.get(key)
     if found is None:
         try:

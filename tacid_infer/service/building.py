@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import marshal
 import time
-from collections import OrderedDict
-from threading import Lock
 
+from ..kept import Kept, content_key
 from ..turn import AllowList, Turn, build_turn
 from ..turn.messages import render_messages
 from .allow_list import AllowListFile
@@ -29,8 +27,7 @@ class TurnBuilder:
     def __init__(self, allow_list: AllowListFile, metrics: Metrics) -> None:
         self._allow_list = allow_list
         self._metrics = metrics
-        self._kept: OrderedDict[bytes, Turn] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Kept[Turn] = Kept(_KEPT)
 
     def build(self, request: TurnRequest) -> Turn:
         """Build a turn. Blocks.
@@ -41,17 +38,11 @@ class TurnBuilder:
         started = time.perf_counter()
         allow_list = self._allow_list.current()
         key = _content(request, allow_list)
-        with self._lock:
-            turn = self._kept.get(key)
-            if turn is not None:
-                self._kept.move_to_end(key)
+        turn = self._kept.get(key)
         if turn is None:
             turn = self._build(request, allow_list)
             if len(turn.grammar) + len(turn.catalogue) <= _LARGEST_KEPT:
-                with self._lock:
-                    self._kept[key] = turn
-                    if len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
+                self._kept.put(key, turn)
         else:
             self._metrics.cache_hits.inc()
         made = dataclasses.replace(
@@ -71,9 +62,8 @@ class TurnBuilder:
         )
 
 
-def _content(request: TurnRequest, allow_list: AllowList) -> bytes:
-    """A key that is equal for equal content, in equal order: all that decides grammar and catalogue."""
+def _content(request: TurnRequest, allow_list: AllowList) -> bytes | None:
+    """All that decides grammar and catalogue."""
     tools = [tool.to_json() for tool in request.tools]
     listed = (allow_list.services, allow_list.exact, allow_list.state)
-    # Version 1: the same bytes for the same content, whatever is shared.
-    return marshal.dumps((tools, sorted(request.denied), request.tool_choice, request.strict, listed), 1)
+    return content_key((tools, sorted(request.denied), request.tool_choice, request.strict, listed))

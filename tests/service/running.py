@@ -33,6 +33,16 @@ def until(met: Callable[[], Any], seconds: float = 20) -> Any:
     return found
 
 
+def open_files(pid: int) -> int:
+    """How many file descriptors a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process's resident memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def call_of(tool: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The body of a turn that must call a tool."""
     return {"tools": [tool], "messages": USER, "tool_choice": tool["name"], **more}

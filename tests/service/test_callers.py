@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -12,17 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .running import LONG, SHORT, USER, Asking, Daemon, call_of, until
-
-
-def resident(pid: int) -> int:
-    """Bytes of a process's resident memory."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def descriptors(pid: int) -> int:
-    """How many file descriptors a process has open."""
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+from .running import LONG, SHORT, USER, Asking, Daemon, call_of, open_files, resident, until
 
 
 def test_64_callers_for_a_minute(folder: Path, tiny_model: Path, engine_command: tuple[str, ...]) -> None:
@@ -55,7 +44,7 @@ def test_64_callers_for_a_minute(folder: Path, tiny_model: Path, engine_command:
             thread.join()
         assert wrong == [] and min(served) > 0
         assert resident(pid) < before * 1.05
-        until(lambda: descriptors(pid) < 40)
+        until(lambda: open_files(pid) < 40)
         assert daemon.status()["turns"]["outcomes"] == {"call": sum(served)}
         assert daemon.status()["engine"]["restarts"] == {}
 
@@ -141,7 +130,7 @@ def test_silent_and_slow_callers(folder: Path, tiny_model: Path) -> None:
             assert answer == b"" or b" 408 " in answer or b" 400 " in answer or b" 413 " in answer, answer
             connection.close()
         assert b" 408 " in answer
-        until(lambda: descriptors(daemon.process.pid) < 40)
+        until(lambda: open_files(daemon.process.pid) < 40)
 
 
 def test_a_caller_that_has_shut_its_writing_side_still_gets_its_reply(daemon: Daemon) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .running import LONG, USER, Asking, Daemon, call_of, until
+from .running import LONG, USER, Asking, Daemon, call_of, open_files, until
 
 
 def start(daemon: Daemon, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -130,7 +130,7 @@ def test_nothing_grows_over_many_starts_of_the_engine(folder: Path, tiny_model: 
             daemon.wait_ready()
             assert daemon.post("/v1/complete", {"messages": USER}).json()["error"]["code"] == "engine_died"
             daemon.wait_ready()
-            counts.append(len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir())))
+            counts.append(open_files(daemon.process.pid))
         assert counts[-1] <= counts[0] + 1
         children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
         assert len(children) == 1
