@@ -1,5 +1,10 @@
 # services.tacid-infer: the daemon as systemd runs it, once or in several instances.
-{ config, lib, pkgs, ... }:
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
 let
   inherit (lib) mkOption types;
   cfg = config.services.tacid-infer;
@@ -9,8 +14,19 @@ let
   allowLists = import ./nix/allow-list.nix { inherit lib pkgs; };
   check = import ./nix/checks.nix { inherit lib config; };
 
-  named = lib.mapAttrsToList (name: one: { path = "services.tacid-infer.instances.${name}"; inherit one; }) cfg.instances;
-  enabled = lib.filter (each: each.one.enable) ([ { path = "services.tacid-infer"; one = cfg; } ] ++ named);
+  named = lib.mapAttrsToList (name: one: {
+    path = "services.tacid-infer.instances.${name}";
+    inherit one;
+  }) cfg.instances;
+  enabled = lib.filter (each: each.one.enable) (
+    [
+      {
+        path = "services.tacid-infer";
+        one = cfg;
+      }
+    ]
+    ++ named
+  );
   units = map (each: makeUnits each.one) enabled;
   checks = map check enabled;
 in
@@ -28,15 +44,19 @@ in
         '';
         example = lib.literalExpression ''{ coder.model = "/mnt/big/coder.gguf"; }'';
         default = { };
-        type = types.attrsOf (types.submodule ({ name, ... }: {
-          imports = [ instance ];
-          options.enable = mkOption {
-            description = "Whether to run this instance.";
-            type = types.bool;
-            default = true;
-          };
-          config.unit = "tacid-infer-${name}";
-        }));
+        type = types.attrsOf (
+          types.submodule (
+            { name, ... }: {
+              imports = [ instance ];
+              options.enable = mkOption {
+                description = "Whether to run this instance.";
+                type = types.bool;
+                default = true;
+              };
+              config.unit = "tacid-infer-${name}";
+            }
+          )
+        );
       };
       config.unit = "tacid-infer";
     };

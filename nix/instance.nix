@@ -2,7 +2,13 @@
 { lib, pkgs }:
 { config, ... }:
 let
-  inherit (lib) mkDefault mkIf mkOption types literalExpression;
+  inherit (lib)
+    mkDefault
+    mkIf
+    mkOption
+    types
+    literalExpression
+    ;
   acceleration = import ./acceleration.nix;
   allowLists = import ./allow-list.nix { inherit lib pkgs; };
   toml = pkgs.formats.toml { };
@@ -20,8 +26,12 @@ let
   asString = value: if value == null then null else toString value;
 
   # TOML has no null: a key that is not set is left out.
-  without = value:
-    if lib.isAttrs value then lib.mapAttrs (_: without) (lib.filterAttrs (_: inner: inner != null) value) else value;
+  without =
+    value:
+    if lib.isAttrs value then
+      lib.mapAttrs (_: without) (lib.filterAttrs (_: inner: inner != null) value)
+    else
+      value;
 in
 {
   options = {
@@ -56,7 +66,13 @@ in
         The GPU to use: builds the engine for it, and opens exactly its device nodes and groups to the service. `null`
         is the CPU alone; the service then sees no device at all.
       '';
-      type = types.nullOr (types.enum [ "cuda" "rocm" "vulkan" ]);
+      type = types.nullOr (
+        types.enum [
+          "cuda"
+          "rocm"
+          "vulkan"
+        ]
+      );
       default = null;
       example = "vulkan";
     };
@@ -76,7 +92,10 @@ in
       '';
       type = types.listOf types.nonEmptyStr;
       default = [ ];
-      example = [ "/dev/dxg" "char-nvidia*" ];
+      example = [
+        "/dev/dxg"
+        "char-nvidia*"
+      ];
     };
 
     engine = {
@@ -90,7 +109,11 @@ in
         '';
         type = types.listOf types.str;
         default = [ ];
-        example = [ "--flash-attn" "on" "--mlock" ];
+        example = [
+          "--flash-attn"
+          "on"
+          "--mlock"
+        ];
       };
 
       url = mkOption {
@@ -108,7 +131,10 @@ in
           What stands at `engine.url`: a `local` engine (llama-server, vLLM) is sent the grammar, a `remote` one, which
           guarantees the form of a tool call by itself, is sent the tools alone.
         '';
-        type = types.enum [ "local" "remote" ];
+        type = types.enum [
+          "local"
+          "remote"
+        ];
         default = "local";
       };
 
@@ -141,22 +167,29 @@ in
         of its own). A switch that changes them applies at the next turn, with no restart. An empty list narrows
         nothing; `{ services = [ ]; exact = true; }` admits no service at all. `null` leaves the file to you.
       '';
-      type = types.nullOr (types.either (types.listOf types.nonEmptyStr) (types.submodule {
-        options = {
-          services = mkOption {
-            description = "Names of the services.";
-            type = types.listOf types.nonEmptyStr;
-            default = [ ];
-          };
-          exact = mkOption {
-            description = "Whether an empty list means no service, in place of any.";
-            type = types.bool;
-            default = false;
-          };
-        };
-      }));
+      type = types.nullOr (
+        types.either (types.listOf types.nonEmptyStr) (
+          types.submodule {
+            options = {
+              services = mkOption {
+                description = "Names of the services.";
+                type = types.listOf types.nonEmptyStr;
+                default = [ ];
+              };
+              exact = mkOption {
+                description = "Whether an empty list means no service, in place of any.";
+                type = types.bool;
+                default = false;
+              };
+            };
+          }
+        )
+      );
       default = null;
-      example = [ "nginx" "sshd" ];
+      example = [
+        "nginx"
+        "sshd"
+      ];
     };
 
     group = mkOption {
@@ -169,7 +202,9 @@ in
       description = "Environment variables of the daemon, which the engine inherits. They are world-readable.";
       type = types.attrsOf types.str;
       default = { };
-      example = { HSA_OVERRIDE_GFX_VERSION = "10.3.0"; };
+      example = {
+        HSA_OVERRIDE_GFX_VERSION = "10.3.0";
+      };
     };
 
     startWhenNeeded = mkOption {
@@ -184,7 +219,10 @@ in
         `settings.sampling` takes every sampling parameter of llama-server.
       '';
       default = { };
-      example = { engine.context_tokens = 16384; sampling.dry_multiplier = 0.8; };
+      example = {
+        engine.context_tokens = 16384;
+        sampling.dry_multiplier = 0.8;
+      };
       type = types.submodule {
         freeformType = toml.type;
         options = import ./settings.nix { inherit lib; };
@@ -210,11 +248,15 @@ in
   };
 
   config = {
-    engine.package = mkIf (config.acceleration != null)
-      (mkDefault (pkgs.llama-cpp.override acceleration.${config.acceleration}.build));
+    engine.package = mkIf (config.acceleration != null) (
+      mkDefault (pkgs.llama-cpp.override acceleration.${config.acceleration}.build)
+    );
 
     settings = {
-      socket = { path = mkDefault config.socket; group = mkDefault config.group; };
+      socket = {
+        path = mkDefault config.socket;
+        group = mkDefault config.group;
+      };
       allow_list.path = mkDefault (allowLists.path config);
       engine = mkIf (config.engine.url == null) {
         command = mkDefault [ "${config.engine.package}/bin/llama-server" ];
@@ -228,8 +270,9 @@ in
         honours_tools = mkDefault config.engine.honoursTools;
         model = mkDefault config.engine.model;
         # systemd.exec(5), LoadCredential.
-        api_key_file = mkDefault
-          (if config.engine.apiKeyFile == null then null else "/run/credentials/${config.unit}.service/api-key");
+        api_key_file = mkDefault (
+          if config.engine.apiKeyFile == null then null else "/run/credentials/${config.unit}.service/api-key"
+        );
       };
     };
   };

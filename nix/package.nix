@@ -1,5 +1,10 @@
 # The daemon and its command, from pyproject.toml; its tests run in the build, with a real llama-server.
-{ lib, python3Packages, llama-cpp, tests ? { } }:
+{
+  lib,
+  python3Packages,
+  llama-cpp,
+  tests ? { },
+}:
 python3Packages.buildPythonApplication {
   pname = "tacid-infer";
   version = (lib.importTOML ../pyproject.toml).project.version;
@@ -7,7 +12,14 @@ python3Packages.buildPythonApplication {
 
   src = lib.fileset.toSource {
     root = ../.;
-    fileset = lib.fileset.unions [ ../pyproject.toml ../README.md ../tacid_infer ../tests ../benchmarks ../docs ];
+    fileset = lib.fileset.unions [
+      ../pyproject.toml
+      ../README.md
+      ../tacid_infer
+      ../tests
+      ../benchmarks
+      ../docs
+    ];
   };
 
   build-system = [ python3Packages.hatchling ];
@@ -24,7 +36,14 @@ python3Packages.buildPythonApplication {
     watchfiles
   ];
 
-  nativeCheckInputs = [ llama-cpp ] ++ (with python3Packages; [ gguf hypothesis pytestCheckHook ]);
+  nativeCheckInputs = [
+    llama-cpp
+  ]
+  ++ (with python3Packages; [
+    gguf
+    hypothesis
+    pytestCheckHook
+  ]);
   # These boot machines and evaluate the module; the flake's VM tests are the same scripts.
   disabledTestPaths = [ "tests/system" ];
   preCheck = "export HOME=$(mktemp -d)";

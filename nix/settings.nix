@@ -2,12 +2,14 @@
 { lib }:
 let
   inherit (lib) types;
-  key = type: description: lib.mkOption {
-    inherit description;
-    type = types.nullOr type;
-    default = null;
-    defaultText = lib.literalMD "the daemon's own";
-  };
+  key =
+    type: description:
+    lib.mkOption {
+      inherit description;
+      type = types.nullOr type;
+      default = null;
+      defaultText = lib.literalMD "the daemon's own";
+    };
   seconds = types.numbers.nonnegative;
   count = types.ints.positive;
 in
@@ -18,8 +20,7 @@ in
     mode = key types.str "Permissions of the socket, octal.";
   };
   engine = {
-    command = key (types.either types.str (types.listOf types.str))
-      "llama-server and its leading arguments. By default the one of `engine.package`.";
+    command = key (types.either types.str (types.listOf types.str)) "llama-server and its leading arguments. By default the one of `engine.package`.";
     model = key types.str "Path of the GGUF file. Set `model` instead.";
     socket = key types.str "Path of the engine's private Unix socket.";
     context_tokens = key count "Context of one turn, in tokens.";
@@ -34,7 +35,10 @@ in
   };
   endpoint = {
     url = key types.str "Base url of an engine of one's own. Set `engine.url` instead.";
-    kind = key (types.enum [ "local" "remote" ]) "Whether the endpoint is sent the grammar. Set `engine.kind` instead.";
+    kind = key (types.enum [
+      "local"
+      "remote"
+    ]) "Whether the endpoint is sent the grammar. Set `engine.kind` instead.";
     honours_tools = key types.bool "Whether a local endpoint is sent the tools, too. Set `engine.honoursTools` instead.";
     model = key types.str "The model's name to ask an endpoint for.";
     api_key_file = key types.str "File that holds the API key. Set `engine.apiKeyFile` instead.";
@@ -60,6 +64,11 @@ in
     drain_seconds = key seconds "Seconds that running turns have when the daemon stops.";
   };
   log = {
-    level = key (types.enum [ "debug" "info" "warning" "error" ]) "Least severe level that is logged.";
+    level = key (types.enum [
+      "debug"
+      "info"
+      "warning"
+      "error"
+    ]) "Least severe level that is logged.";
   };
 }

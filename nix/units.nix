@@ -17,7 +17,9 @@ let
 
   orElse = default: value: if value == null then default else value;
   startSeconds = builtins.ceil (orElse 600 settings.engine.start_timeout);
-  stopSeconds = builtins.ceil (orElse 10 settings.engine.stop_timeout + orElse 20 settings.limits.drain_seconds);
+  stopSeconds = builtins.ceil (
+    orElse 10 settings.engine.stop_timeout + orElse 20 settings.limits.drain_seconds
+  );
 
   home = "/var/cache/${unit}";
 
@@ -46,7 +48,13 @@ in
     documentation = [ "file:${one.package}/share/doc/tacid-infer/README.md" ];
     wantedBy = lib.optional (!one.startWhenNeeded) "multi-user.target";
     requires = [ "${unit}.socket" ];
-    after = [ "${unit}.socket" ] ++ lib.optionals network [ "network-online.target" "nss-lookup.target" ];
+    after = [
+      "${unit}.socket"
+    ]
+    ++ lib.optionals network [
+      "network-online.target"
+      "nss-lookup.target"
+    ];
     wants = lib.optional network "network-online.target";
 
     # A new list needs a reload at most; all else stands in ExecStart and so restarts the daemon.
@@ -57,12 +65,14 @@ in
     environment = {
       HOME = home;
       XDG_CACHE_HOME = home;
-    } // one.environment;
+    }
+    // one.environment;
 
     unitConfig = {
       # Each try comes later than the one before, up to a minute; systemd never gives up.
       StartLimitIntervalSec = 0;
-    } // lib.optionalAttrs (one.model != null && !lib.hasPrefix "/nix/store/" (toString one.model)) {
+    }
+    // lib.optionalAttrs (one.model != null && !lib.hasPrefix "/nix/store/" (toString one.model)) {
       RequiresMountsFor = toString one.model;
     };
 
@@ -93,7 +103,13 @@ in
       UMask = "0077";
 
       PrivateNetwork = !network;
-      RestrictAddressFamilies = [ "AF_UNIX" ] ++ lib.optionals network [ "AF_INET" "AF_INET6" ];
+      RestrictAddressFamilies = [
+        "AF_UNIX"
+      ]
+      ++ lib.optionals network [
+        "AF_INET"
+        "AF_INET6"
+      ];
 
       PrivateDevices = !hasDevices;
       DevicePolicy = "closed";
@@ -102,7 +118,11 @@ in
       # A GPU's driver compiles code at run time, and reads of /proc more than processes.
       MemoryDenyWriteExecute = !hasDevices;
       ProcSubset = if hasDevices then "all" else "pid";
-      SystemCallFilter = [ "@system-service" "~@privileged" ] ++ lib.optional (!hasDevices) "~@resources";
+      SystemCallFilter = [
+        "@system-service"
+        "~@privileged"
+      ]
+      ++ lib.optional (!hasDevices) "~@resources";
       SystemCallErrorNumber = "EPERM";
       SystemCallArchitectures = "native";
 
@@ -131,7 +151,9 @@ in
     }
     // lib.optionalAttrs (!network || loopback) { IPAddressDeny = "any"; }
     // lib.optionalAttrs loopback { IPAddressAllow = "localhost"; }
-    // lib.optionalAttrs (one.requireGpu && gpu != null) { ExecStartPre = "${pkgs.bash}/bin/bash ${waitForGpu}"; }
+    // lib.optionalAttrs (one.requireGpu && gpu != null) {
+      ExecStartPre = "${pkgs.bash}/bin/bash ${waitForGpu}";
+    }
     // lib.optionalAttrs (one.engine.apiKeyFile != null) {
       LoadCredential = "api-key:${toString one.engine.apiKeyFile}";
     };

@@ -5,11 +5,17 @@
     imports = [ ./machine.nix ];
     services.tacid-infer = import ./model.nix { inherit pkgs; } // {
       enable = true;
-      allowList = [ "nginx" "sshd" ];
+      allowList = [
+        "nginx"
+        "sshd"
+      ];
     };
     specialisation = {
       other.configuration.services.tacid-infer.allowList = lib.mkForce [ "caddy" ];
-      none.configuration.services.tacid-infer.allowList = lib.mkForce { services = [ ]; exact = true; };
+      none.configuration.services.tacid-infer.allowList = lib.mkForce {
+        services = [ ];
+        exact = true;
+      };
       setting.configuration.services.tacid-infer.settings.engine.parallel = 2;
     };
   };

@@ -8,8 +8,11 @@
       wantedBy = [ "multi-user.target" ];
       after = [ "network.target" ];
       serviceConfig = {
-        ExecStart = "${pkgs.llama-cpp}/bin/llama-server --host 0.0.0.0 --port 8080 --no-jinja --chat-template chatml"
-          + " --ctx-size 8192 --threads 1 --api-key-file /var/lib/engine-key --model ${(import ./model.nix { inherit pkgs; }).model}";
+        ExecStart =
+          "${pkgs.llama-cpp}/bin/llama-server --host 0.0.0.0 --port 8080 --no-jinja --chat-template chatml"
+          + " --ctx-size 8192 --threads 1 --api-key-file /var/lib/engine-key --model ${
+             (import ./model.nix { inherit pkgs; }).model
+           }";
         DynamicUser = true;
       };
     };
@@ -20,7 +23,10 @@
     systemd.tmpfiles.rules = [ "f /var/lib/engine-key 0600 root root - swordfish" ];
     services.tacid-infer = {
       enable = true;
-      engine = { url = "http://server:8080"; apiKeyFile = "/var/lib/engine-key"; };
+      engine = {
+        url = "http://server:8080";
+        apiKeyFile = "/var/lib/engine-key";
+      };
       settings = {
         inherit ((import ./model.nix { inherit pkgs; }).settings) sampling;
         log.level = "debug";

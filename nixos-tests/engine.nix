@@ -5,7 +5,11 @@
     imports = [ ./machine.nix ];
     services.tacid-infer = import ./model.nix { inherit pkgs; } // {
       enable = true;
-      allowList = [ "nginx" "sshd" "postgresql" ];
+      allowList = [
+        "nginx"
+        "sshd"
+        "postgresql"
+      ];
     };
   };
   testScript = builtins.readFile ./engine.py;

@@ -3,7 +3,13 @@
 {
   imports = [ ../module.nix ];
   environment.systemPackages = [ pkgs.curl ];
-  users.users.alice = { isNormalUser = true; extraGroups = [ "tacid-agent" ]; };
+  users.users.alice = {
+    isNormalUser = true;
+    extraGroups = [ "tacid-agent" ];
+  };
   users.users.bob.isNormalUser = true;
-  virtualisation = { memorySize = 2048; cores = 2; };
+  virtualisation = {
+    memorySize = 2048;
+    cores = 2;
+  };
 }

@@ -1,8 +1,11 @@
 # Models at paths that other services stumble over, and an engine that wants to write everywhere.
 {
   name = "tacid-infer-models";
-  nodes.machine = { pkgs, ... }:
-    let tiny = import ./model.nix { inherit pkgs; }; in
+  nodes.machine =
+    { pkgs, ... }:
+    let
+      tiny = import ./model.nix { inherit pkgs; };
+    in
     {
       imports = [ ./machine.nix ];
       environment.etc."tiny.gguf".source = tiny.model;
@@ -18,9 +21,20 @@
       services.tacid-infer = {
         enable = true;
         model = "/mnt/big/m.gguf";
-        settings = tiny.settings // { engine = tiny.settings.engine // { command = [ "/bin/sh" "/etc/engine.sh" ]; }; };
-        instances.home = tiny // { model = "/home/alice/m.gguf"; };
-        instances.split = tiny // { model = "/mnt/big/x-00001-of-00002.gguf"; };
+        settings = tiny.settings // {
+          engine = tiny.settings.engine // {
+            command = [
+              "/bin/sh"
+              "/etc/engine.sh"
+            ];
+          };
+        };
+        instances.home = tiny // {
+          model = "/home/alice/m.gguf";
+        };
+        instances.split = tiny // {
+          model = "/mnt/big/x-00001-of-00002.gguf";
+        };
       };
     };
   testScript = builtins.readFile ./models.py;

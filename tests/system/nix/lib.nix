@@ -3,8 +3,30 @@
 # test_module.py holds its units against those of the real NixOS where that is at hand.
 let
   inherit (builtins)
-    all any attrNames concatMap elem elemAt filter foldl' head isAttrs isBool isFloat isFunction isInt isList isPath
-    isString length listToAttrs mapAttrs match stringLength substring;
+    all
+    any
+    attrNames
+    concatMap
+    elem
+    elemAt
+    filter
+    foldl'
+    head
+    isAttrs
+    isBool
+    isFloat
+    isFunction
+    isInt
+    isList
+    isPath
+    isString
+    length
+    listToAttrs
+    mapAttrs
+    match
+    stringLength
+    substring
+    ;
 
   # Values of the language
 
@@ -17,117 +39,227 @@ let
   hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
   filterAttrs = keep: set: removeAttrs set (filter (name: !keep name set.${name}) (attrNames set));
   mapAttrsToList = f: set: map (name: f name set.${name}) (attrNames set);
-  isStringLike = value: isString value || isPath value || isAttrs value && (value ? outPath || value ? __toString);
+  isStringLike =
+    value: isString value || isPath value || isAttrs value && (value ? outPath || value ? __toString);
   isDerivation = value: isAttrs value && value.type or null == "derivation";
   showLoc = builtins.concatStringsSep ".";
 
   # Definitions and their properties
 
-  mkIf = condition: content: { _type = "if"; inherit condition content; };
-  mkMerge = contents: { _type = "merge"; inherit contents; };
-  mkOverride = priority: content: { _type = "override"; inherit priority content; };
+  mkIf = condition: content: {
+    _type = "if";
+    inherit condition content;
+  };
+  mkMerge = contents: {
+    _type = "merge";
+    inherit contents;
+  };
+  mkOverride = priority: content: {
+    _type = "override";
+    inherit priority content;
+  };
   mkDefault = mkOverride 1000;
   mkForce = mkOverride 50;
   kind = value: if isAttrs value then value._type or "" else "";
 
   # The plain sets in a definition, with its properties moved on to their members.
-  push = value: {
-    "if" = map (mapAttrs (_: mkIf value.condition)) (push value.content);
-    "merge" = concatMap push value.contents;
-    "override" = map (mapAttrs (_: mkOverride value.priority)) (push value.content);
-  }.${kind value} or [ value ];
+  push =
+    value:
+    {
+      "if" = map (mapAttrs (_: mkIf value.condition)) (push value.content);
+      "merge" = concatMap push value.contents;
+      "override" = map (mapAttrs (_: mkOverride value.priority)) (push value.content);
+    }
+    .${kind value} or [ value ];
 
   # The plain values in a definition, with their priorities.
-  discharge = value: {
-    "if" = optionals value.condition (discharge value.content);
-    "merge" = concatMap discharge value.contents;
-    "override" = map (each: each // { inherit (value) priority; }) (discharge value.content);
-  }.${kind value} or [ { priority = 100; inherit value; } ];
+  discharge =
+    value:
+    {
+      "if" = optionals value.condition (discharge value.content);
+      "merge" = concatMap discharge value.contents;
+      "override" = map (each: each // { inherit (value) priority; }) (discharge value.content);
+    }
+    .${kind value} or [
+      {
+        priority = 100;
+        inherit value;
+      }
+    ];
 
-  mergeDefinitions = type: loc: weighted:
+  mergeDefinitions =
+    type: loc: weighted:
     let
-      strongest = foldl' (least: each: if each.priority < least then each.priority else least) 9999 weighted;
+      strongest = foldl' (
+        least: each: if each.priority < least then each.priority else least
+      ) 9999 weighted;
       values = map (each: each.value) (filter (each: each.priority == strongest) weighted);
       wrong = filter (value: !type.check value) values;
     in
-    if values == [ ] then throw "The option `${showLoc loc}' was accessed but has no value defined."
-    else if wrong != [ ] then throw "A definition for option `${showLoc loc}' is not of type `${type.description}'."
-    else type.merge loc values;
+    if values == [ ] then
+      throw "The option `${showLoc loc}' was accessed but has no value defined."
+    else if wrong != [ ] then
+      throw "A definition for option `${showLoc loc}' is not of type `${type.description}'."
+    else
+      type.merge loc values;
 
   members = sets: unique (concatMap attrNames sets);
   definitionsOf = name: concatMap (set: optional (set ? ${name}) set.${name});
-  zip = type: loc: sets: listToAttrs (concatMap (name:
-    let weighted = concatMap discharge (definitionsOf name sets); in
-    optional (weighted != [ ]) { inherit name; value = mergeDefinitions type (loc ++ [ name ]) weighted; }) (members sets));
+  zip =
+    type: loc: sets:
+    listToAttrs (
+      concatMap (
+        name:
+        let
+          weighted = concatMap discharge (definitionsOf name sets);
+        in
+        optional (weighted != [ ]) {
+          inherit name;
+          value = mergeDefinitions type (loc ++ [ name ]) weighted;
+        }
+      ) (members sets)
+    );
 
-  mergeEqualOption = loc: values:
-    if all (value: value == head values) values then head values
-    else throw "The option `${showLoc loc}' has conflicting definition values.";
+  mergeEqualOption =
+    loc: values:
+    if all (value: value == head values) values then
+      head values
+    else
+      throw "The option `${showLoc loc}' has conflicting definition values.";
 
   # Modules
 
   mkOption = option: option // { _type = "option"; };
   isOption = value: kind value == "option";
 
-  load = args: module:
+  load =
+    args: module:
     let
       called = if isFunction module then module args else module;
       isFull = called ? config || called ? options;
-      rest = removeAttrs called [ "imports" "freeformType" "meta" ];
+      rest = removeAttrs called [
+        "imports"
+        "freeformType"
+        "meta"
+      ];
     in
-    if isPath module then load args (import module)
-    else [ {
-      options = called.options or { };
-      config = if isFull then called.config or { } else rest;
-      freeform = called.freeformType or null;
-    } ] ++ concatMap (load args) (called.imports or [ ]);
+    if isPath module then
+      load args (import module)
+    else
+      [
+        {
+          options = called.options or { };
+          config = if isFull then called.config or { } else rest;
+          freeform = called.freeformType or null;
+        }
+      ]
+      ++ concatMap (load args) (called.imports or [ ]);
 
-  mergeOptions = left: right: left // mapAttrs (name: option:
-    if left ? ${name} && !isOption option then mergeOptions left.${name} option else option) right;
+  mergeOptions =
+    left: right:
+    left
+    // mapAttrs (
+      name: option:
+      if left ? ${name} && !isOption option then mergeOptions left.${name} option else option
+    ) right;
 
-  evalOption = loc: option: definitions:
+  evalOption =
+    loc: option: definitions:
     let
       given = concatMap discharge definitions;
-      value = mergeDefinitions option.type loc
-        (given ++ optional (option ? default) { priority = 1500; value = option.default; });
+      value = mergeDefinitions option.type loc (
+        given
+        ++ optional (option ? default) {
+          priority = 1500;
+          value = option.default;
+        }
+      );
     in
-    if option.readOnly or false && option ? default && given != [ ] then throw "The option `${showLoc loc}' is read-only."
-    else (option.apply or (same: same)) value;
+    if option.readOnly or false && option ? default && given != [ ] then
+      throw "The option `${showLoc loc}' is read-only."
+    else
+      (option.apply or (same: same)) value;
 
-  evalTree = freeform: loc: options: definitions:
+  evalTree =
+    freeform: loc: options: definitions:
     let
       sets = concatMap push definitions;
       unknown = filter (name: !options ? ${name}) (members sets);
       free = map (set: removeAttrs set (attrNames options)) sets;
     in
-    mapAttrs (name: option:
-      (if isOption option then evalOption else evalTree freeform) (loc ++ [ name ]) option (definitionsOf name sets)) options
-    // (if freeform != null then zip types.anything loc free
-        else optionalAttrs (unknown != [ ]) (throw "The option `${showLoc (loc ++ [ (head unknown) ])}' does not exist."));
+    mapAttrs (
+      name: option:
+      (if isOption option then evalOption else evalTree freeform) (loc ++ [ name ]) option (
+        definitionsOf name sets
+      )
+    ) options
+    // (
+      if freeform != null then
+        zip types.anything loc free
+      else
+        optionalAttrs (unknown != [ ]) (
+          throw "The option `${showLoc (loc ++ [ (head unknown) ])}' does not exist."
+        )
+    );
 
-  evalModules = { modules, args ? { }, loc ? [ ] }:
+  evalModules =
+    {
+      modules,
+      args ? { },
+      loc ? [ ],
+    }:
     let
       loaded = concatMap (load (args // { inherit lib config options; })) modules;
       options = foldl' mergeOptions { } (map (module: module.options) loaded);
-      freeform = foldl' (found: module: if module.freeform != null then module.freeform else found) null loaded;
+      freeform = foldl' (
+        found: module: if module.freeform != null then module.freeform else found
+      ) null loaded;
       config = evalTree freeform loc options (map (module: module.config) loaded);
     in
-    { inherit config options; };
+    {
+      inherit config options;
+    };
 
   # Types
 
-  mkOptionType = { name, description ? name, check ? (_: true), merge ? mergeEqualOption, nested ? (_: { }), ... }:
-    { _type = "option-type"; inherit name description check merge nested; };
-  scalar = description: check: mkOptionType { name = description; inherit description check; };
+  mkOptionType =
+    {
+      name,
+      description ? name,
+      check ? (_: true),
+      merge ? mergeEqualOption,
+      nested ? (_: { }),
+      ...
+    }:
+    {
+      _type = "option-type";
+      inherit
+        name
+        description
+        check
+        merge
+        nested
+        ;
+    };
+  scalar =
+    description: check:
+    mkOptionType {
+      name = description;
+      inherit description check;
+    };
   quoted = values: builtins.concatStringsSep ", " (map builtins.toJSON values);
 
   types = rec {
     anything = mkOptionType {
       name = "anything";
-      merge = loc: values:
-        if all (value: isAttrs value && !isDerivation value) values then zip anything loc (concatMap push values)
-        else if all isList values then builtins.concatLists values
-        else mergeEqualOption loc values;
+      merge =
+        loc: values:
+        if all (value: isAttrs value && !isDerivation value) values then
+          zip anything loc (concatMap push values)
+        else if all isList values then
+          builtins.concatLists values
+        else
+          mergeEqualOption loc values;
     };
     raw = mkOptionType { name = "raw"; };
     bool = scalar "boolean" isBool;
@@ -138,99 +270,208 @@ let
     int = scalar "signed integer" isInt;
     ints.positive = scalar "positive integer" (value: isInt value && value > 0);
     ints.unsigned = scalar "unsigned integer" (value: isInt value && value >= 0);
-    numbers.nonnegative = scalar "number of at least 0" (value: (isInt value || isFloat value) && value >= 0);
+    numbers.nonnegative = scalar "number of at least 0" (
+      value: (isInt value || isFloat value) && value >= 0
+    );
     enum = values: scalar "one of ${quoted values}" (value: elem value values);
-    nullOr = type: mkOptionType {
-      name = "nullOr";
-      description = "null or ${type.description}";
-      check = value: value == null || type.check value;
-      merge = loc: values: if all (value: value == null) values then null else type.merge loc values;
-      inherit (type) nested;
-    };
-    either = first: second: mkOptionType {
-      name = "either";
-      description = "${first.description} or ${second.description}";
-      check = value: first.check value || second.check value;
-      merge = loc: values: (if all first.check values then first else second).merge loc values;
-      nested = loc: first.nested loc // second.nested loc;
-    };
-    listOf = type: mkOptionType {
-      name = "listOf";
-      description = "list of ${type.description}";
-      check = isList;
-      merge = loc: values: map (item: mergeDefinitions type loc [ { priority = 100; value = item; } ])
-        (builtins.concatLists values);
-    };
-    attrsOf = type: mkOptionType {
-      name = "attrsOf";
-      description = "attribute set of ${type.description}";
-      check = isAttrs;
-      merge = loc: values: zip type loc (concatMap push values);
-      nested = loc: { "<name>" = type.nested (loc ++ [ "<name>" ]); };
-    };
-    submodule = module:
+    nullOr =
+      type:
+      mkOptionType {
+        name = "nullOr";
+        description = "null or ${type.description}";
+        check = value: value == null || type.check value;
+        merge = loc: values: if all (value: value == null) values then null else type.merge loc values;
+        inherit (type) nested;
+      };
+    either =
+      first: second:
+      mkOptionType {
+        name = "either";
+        description = "${first.description} or ${second.description}";
+        check = value: first.check value || second.check value;
+        merge = loc: values: (if all first.check values then first else second).merge loc values;
+        nested = loc: first.nested loc // second.nested loc;
+      };
+    listOf =
+      type:
+      mkOptionType {
+        name = "listOf";
+        description = "list of ${type.description}";
+        check = isList;
+        merge =
+          loc: values:
+          map (
+            item:
+            mergeDefinitions type loc [
+              {
+                priority = 100;
+                value = item;
+              }
+            ]
+          ) (builtins.concatLists values);
+      };
+    attrsOf =
+      type:
+      mkOptionType {
+        name = "attrsOf";
+        description = "attribute set of ${type.description}";
+        check = isAttrs;
+        merge = loc: values: zip type loc (concatMap push values);
+        nested = loc: { "<name>" = type.nested (loc ++ [ "<name>" ]); };
+      };
+    submodule =
+      module:
       let
-        eval = loc: more: evalModules { modules = [ module ] ++ more; args.name = last loc; inherit loc; };
+        eval =
+          loc: more:
+          evalModules {
+            modules = [ module ] ++ more;
+            args.name = last loc;
+            inherit loc;
+          };
       in
       mkOptionType {
         name = "submodule";
         description = "submodule";
         check = value: isAttrs value || isFunction value;
-        merge = loc: values: (eval loc (map (value: if isFunction value then value else { config = value; }) values)).config;
+        merge =
+          loc: values:
+          (eval loc (map (value: if isFunction value then value else { config = value; }) values)).config;
         nested = loc: (eval loc [ ]).options;
       };
   };
 
-  mkEnableOption = what: mkOption {
-    type = types.bool;
-    default = false;
-    example = true;
-    description = "Whether to enable ${what}.";
+  mkEnableOption =
+    what:
+    mkOption {
+      type = types.bool;
+      default = false;
+      example = true;
+      description = "Whether to enable ${what}.";
+    };
+  mkPackageOption =
+    pkgs: name:
+    {
+      extraDescription ? "",
+    }:
+    mkOption {
+      type = types.package;
+      default = pkgs.${name};
+      defaultText = literalExpression "pkgs.${name}";
+      description = "The ${name} package to use. ${extraDescription}";
+    };
+  literalExpression = text: {
+    _type = "literalExpression";
+    inherit text;
   };
-  mkPackageOption = pkgs: name: { extraDescription ? "" }: mkOption {
-    type = types.package;
-    default = pkgs.${name};
-    defaultText = literalExpression "pkgs.${name}";
-    description = "The ${name} package to use. ${extraDescription}";
+  literalMD = text: {
+    _type = "literalMD";
+    inherit text;
   };
-  literalExpression = text: { _type = "literalExpression"; inherit text; };
-  literalMD = text: { _type = "literalMD"; inherit text; };
 
   # A value as one writes it in Nix.
-  inNix = value:
-    if isList value then "[ ${concatStrings (map (item: "${inNix item} ") value)}]"
-    else if isAttrs value then "{ ${concatStrings (mapAttrsToList (name: inner: "${name} = ${inNix inner}; ") value)}}"
-    else builtins.toJSON value;
+  inNix =
+    value:
+    if isList value then
+      "[ ${concatStrings (map (item: "${inNix item} ") value)}]"
+    else if isAttrs value then
+      "{ ${concatStrings (mapAttrsToList (name: inner: "${name} = ${inNix inner}; ") value)}}"
+    else
+      builtins.toJSON value;
   concatStrings = builtins.concatStringsSep "";
 
   # Every option that a reader may set, for the reference.
-  describe = loc: options: concatMap (name:
-    let
-      option = options.${name};
-      here = loc ++ [ name ];
-      shown = value: if isAttrs value && value ? text then value.text else inNix value;
-    in
-    if !isOption option then describe here option
-    else optionals (!(option.internal or false)) ([ {
-      name = showLoc here;
-      description = option.description;
-      type = option.type.description;
-      default = if option ? defaultText then shown option.defaultText else if option ? default then shown option.default else null;
-      example = if option ? example then shown option.example else null;
-      readOnly = option.readOnly or false;
-    } ] ++ describe here (option.type.nested here))) (attrNames options);
+  describe =
+    loc: options:
+    concatMap (
+      name:
+      let
+        option = options.${name};
+        here = loc ++ [ name ];
+        shown = value: if isAttrs value && value ? text then value.text else inNix value;
+      in
+      if !isOption option then
+        describe here option
+      else
+        optionals (!(option.internal or false)) (
+          [
+            {
+              name = showLoc here;
+              description = option.description;
+              type = option.type.description;
+              default =
+                if option ? defaultText then
+                  shown option.defaultText
+                else if option ? default then
+                  shown option.default
+                else
+                  null;
+              example = if option ? example then shown option.example else null;
+              readOnly = option.readOnly or false;
+            }
+          ]
+          ++ describe here (option.type.nested here)
+        )
+    ) (attrNames options);
 
   lib = {
     inherit
-      last unique optional optionals optionalAttrs optionalString hasPrefix filterAttrs mapAttrsToList isStringLike
-      isDerivation mkIf mkMerge mkOverride mkDefault mkForce mergeEqualOption mkOption evalModules mkOptionType types
-      mkEnableOption mkPackageOption literalExpression literalMD describe;
+      last
+      unique
+      optional
+      optionals
+      optionalAttrs
+      optionalString
+      hasPrefix
+      filterAttrs
+      mapAttrsToList
+      isStringLike
+      isDerivation
+      mkIf
+      mkMerge
+      mkOverride
+      mkDefault
+      mkForce
+      mergeEqualOption
+      mkOption
+      evalModules
+      mkOptionType
+      types
+      mkEnableOption
+      mkPackageOption
+      literalExpression
+      literalMD
+      describe
+      ;
     inherit (builtins)
-      all any attrNames concatMap concatStringsSep elem filter foldl' head isAttrs isList isString length listToAttrs
-      mapAttrs;
-    concatMapStringsSep = separator: f: list: builtins.concatStringsSep separator (map f list);
+      all
+      any
+      attrNames
+      concatMap
+      concatStringsSep
+      elem
+      filter
+      foldl'
+      head
+      isAttrs
+      isList
+      isString
+      length
+      listToAttrs
+      mapAttrs
+      ;
+    concatMapStringsSep =
+      separator: f: list:
+      builtins.concatStringsSep separator (map f list);
     nameValuePair = name: value: { inherit name value; };
-    genAttrs = names: f: listToAttrs (map (name: { inherit name; value = f name; }) names);
+    genAttrs =
+      names: f:
+      listToAttrs (
+        map (name: {
+          inherit name;
+          value = f name;
+        }) names
+      );
     mapAttrs' = f: set: listToAttrs (mapAttrsToList f set);
     getExe = package: "${package}/bin/${package.meta.mainProgram or package.name}";
   };

@@ -2,9 +2,26 @@
 { test }:
 let
   lib = import ./lib.nix;
-  read = machine: { inherit (machine) failed warnings units wanted etc groups users tmpfiles; };
-  node = settings:
-    let machine = import ./eval.nix { inherit settings; module = { }; }; in
+  read = machine: {
+    inherit (machine)
+      failed
+      warnings
+      units
+      wanted
+      etc
+      groups
+      users
+      tmpfiles
+      ;
+  };
+  node =
+    settings:
+    let
+      machine = import ./eval.nix {
+        inherit settings;
+        module = { };
+      };
+    in
     read machine // { specialisations = lib.mapAttrs (_: read) machine.specialisations; };
 in
 {
