@@ -24,6 +24,7 @@
         );
       scripts = lib.filter (lib.hasSuffix ".py") (lib.attrNames (builtins.readDir ./nixos-tests));
       testNames = map (lib.removeSuffix ".py") scripts;
+      types = pkgs: pkgs.callPackage ./nix/types-jsonschema.nix { };
       vmTests = pkgs: lib.genAttrs testNames (name: pkgs.testers.runNixOSTest ./nixos-tests/${name}.nix);
     in
     {
@@ -82,7 +83,7 @@
             pkgs.tacid-infer.dependencies
             ++ [
               packages.numpy
-              packages.types-jsonschema
+              (types pkgs)
             ]
           );
           lint =
@@ -117,7 +118,7 @@
             gguf
             hypothesis
             pytest
-            types-jsonschema
+            (types pkgs)
           ]);
         };
       });
