@@ -255,6 +255,8 @@ def _status_lines(status: Any) -> Iterator[tuple[str, str]]:
         f"{'up' if engine['up'] else 'down'}: {engine['state']}{busy}"
         + (f" (pid {engine['pid']})" if engine.get("pid") else ""),
     )
+    if gpu := engine.get("gpu"):
+        yield "gpu", f"{'missing: ' if gpu['missing'] else ''}{gpu['reason']}"
     yield "restarts", _counted(engine.get("restarts", {}))
     yield "allow-list", f"{allow_list['reason']}; unchanged for {_duration(allow_list['age_seconds'])}"
     yield "turns", f"{turns['served']} served, {turns['mean_seconds']:.2f} s on average: {_counted(turns['outcomes'])}"

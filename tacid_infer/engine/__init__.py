@@ -2,6 +2,8 @@
 
 from .client import Dialect, EngineClient, EngineDelta, EngineReply, EngineRequest
 from .engine import Endpoint, Engine, SupervisedEngine
+from .gpu import Wish
+from .lines import Line
 from .proof import prove_enforcement
 from .settings import EngineSettings, check_socket_path
 from .supervisor import REFUSED, Event, State, Supervisor
@@ -17,9 +19,11 @@ __all__ = [
     "EngineRequest",
     "EngineSettings",
     "Event",
+    "Line",
     "State",
     "SupervisedEngine",
     "Supervisor",
+    "Wish",
     "check_socket_path",
     "prove_enforcement",
 ]

@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .gpu import LAYERS_VARIABLE
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -23,13 +25,16 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="embedded", description="llama.cpp's server, in this process.", allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--list-devices", action="store_true", help="print the devices but the CPU, and exit")
     parser.add_argument("-m", "--model", help="path of the GGUF file")
     parser.add_argument("--host", default="127.0.0.1", help="address, or path of a Unix socket that ends in .sock")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("-c", "--ctx-size", type=int, default=4096)
     parser.add_argument("-np", "--parallel", type=int, default=1)
     parser.add_argument("-t", "--threads", type=int, default=0)
-    parser.add_argument("-ngl", "--n-gpu-layers", "--gpu-layers", type=int, default=0)
+    parser.add_argument(
+        "-ngl", "--n-gpu-layers", "--gpu-layers", type=_layers, default=os.environ.get(LAYERS_VARIABLE, "auto")
+    )
     parser.add_argument("-b", "--batch-size", type=int)
     parser.add_argument("-s", "--seed", type=int)
     parser.add_argument("-a", "--alias")
@@ -41,10 +46,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _layers(text: str) -> int:
+    return {"auto": -1, "all": -2}.get(text) or int(text)
+
+
+def _devices() -> list[str]:
+    """The devices that layers can be offloaded to."""
+    import xllamacpp
+
+    cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    found = (device for device in xllamacpp.get_device_info() if device["type"] != cpu)
+    return [f"{device['name']}: {device['description']}" for device in found]
+
+
 def _params(arguments: argparse.Namespace) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
+    params.verbosity = int(os.environ.get("LLAMA_ARG_LOG_VERBOSITY", params.verbosity))
     params.model.path = arguments.model
     params.hostnames = [arguments.host]
     params.port = arguments.port
@@ -75,6 +94,9 @@ def main() -> int:
         sys.exit("error: the embedded engine needs the xllamacpp package (extra 'embedded')")
     if arguments.version:
         print(f"version: xllamacpp {xllamacpp.__version__}")
+        return 0
+    if arguments.list_devices:
+        print("Available devices:", *(_devices() or ["(none)"]), sep="\n  ")
         return 0
     if not arguments.model or not os.access(arguments.model, os.R_OK):
         sys.exit(f"error: cannot read the model {arguments.model!r}")

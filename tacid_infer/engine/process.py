@@ -15,6 +15,8 @@ from pathlib import Path
 
 from ..errors import InvalidConfiguration
 from . import tether
+from .gpu import LAYERS_VARIABLE, verbose_variable
+from .lines import EngineLog, Line
 from .settings import EngineSettings
 
 _LAST_LINES = 20
@@ -49,8 +51,10 @@ class Process:
         on_line: called with each line that it writes.
     """
 
-    def __init__(self, settings: EngineSettings, on_line: Callable[[str], None]) -> None:
+    def __init__(self, settings: EngineSettings, on_line: Callable[[Line], None]) -> None:
         self.settings = settings
+        self._wants_gpu = bool(settings.wanted_gpu())
+        self.log = EngineLog(verbose=self._wants_gpu)
         self.last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._on_line = on_line
         self._process: asyncio.subprocess.Process | None = None
@@ -68,6 +72,9 @@ class Process:
             InvalidConfiguration: something that is no stale socket stands at the socket's path.
         """
         await clear_socket(self.settings.socket, "engine.socket")
+        environment = _environment()
+        if self._wants_gpu:
+            environment[await asyncio.to_thread(verbose_variable, self.settings.command)] = "4"
         shim = [sys.executable, "-I", str(Path(tether.__file__)), str(os.getpid())]
         launch = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
@@ -77,7 +84,7 @@ class Process:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
-                env=_environment(),
+                env=environment,
             )
         )
         try:
@@ -142,12 +149,16 @@ class Process:
                 text = line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip()
                 if text:
                     self.last_lines.append(text)
-                    self._on_line(text)
+                    self._on_line(self.log.read(text))
 
 
 def _environment() -> dict[str, str]:
     """Ours, without what systemd tells us alone, and without variables that would be flags of llama-server."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_THE_ENGINE)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == LAYERS_VARIABLE or not name.startswith(_NOT_FOR_THE_ENGINE)
+    }
     return {**kept, "LLAMA_LOG_PREFIX": "1", "LLAMA_LOG_COLORS": "off"}
 
 

@@ -7,6 +7,7 @@ Builds of spring 2026 answered 200 to a grammar they could not parse, and genera
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 
 from ..errors import EngineDied, EngineError, EngineRefused, EngineStarting, EngineTimeout, NotEnforced
 from .client import EngineClient, EngineRequest
@@ -14,8 +15,13 @@ from .client import EngineClient, EngineRequest
 _BROKEN = "root ::= ( broken"
 
 
-async def prove_enforcement(client: EngineClient, *, timeout: float) -> None:
+async def prove_enforcement(client: EngineClient, *, timeout: float, before_refusal: Callable[[], None]) -> None:
     """Prove it, or raise.
+
+    Args:
+        client: speaks to the engine.
+        timeout: seconds for each of its two requests.
+        before_refusal: called before the broken grammar is sent.
 
     Raises:
         NotEnforced: the engine said something else than the one word admitted, or took a broken grammar.
@@ -31,6 +37,7 @@ async def prove_enforcement(client: EngineClient, *, timeout: float) -> None:
             f"the engine does not enforce grammars: held to {word!r}, it said {reply.content[:80]!r}",
             text=reply.content,
         )
+    before_refusal()
     try:
         reply = await client.complete(EngineRequest(messages, _BROKEN, sampling=sampling), timeout=timeout)
     except (EngineStarting, EngineDied, EngineTimeout):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidConfiguration
+from .gpu import Wanted, Wish, wanted
 
 LONGEST_SOCKET_PATH = 107
 """Bytes of a Unix socket's path (unix(7): ``sun_path``, with room for the final NUL)."""
@@ -63,6 +65,7 @@ class EngineSettings:
         parallel: slots, that is, turns at once.
         threads: CPU threads; 0 leaves the choice to the engine.
         gpu_layers: layers to offload; None leaves the choice to the engine.
+        gpu: whether the engine is missed, or not used, without a GPU.
         extra_args: further flags; those that contradict the launcher's are refused.
         start_timeout: seconds until the model must be loaded.
         stop_timeout: seconds between SIGTERM and SIGKILL.
@@ -77,6 +80,7 @@ class EngineSettings:
     parallel: int = 1
     threads: int = 0
     gpu_layers: int | None = None
+    gpu: Wish = "optional"
     extra_args: tuple[str, ...] = ()
     start_timeout: float = 600.0
     stop_timeout: float = 10.0
@@ -89,6 +93,12 @@ class EngineSettings:
             flag = argument.partition("=")[0]
             if flag in _OURS:
                 raise InvalidConfiguration(f"engine.extra_args: {argument} is refused: {_OURS[flag]}", flag=flag)
+        if self.gpu == "required" and not self.wanted_gpu():
+            raise InvalidConfiguration('engine.gpu is "required", and 0 GPU layers are asked for: take one of them out')
+
+    def wanted_gpu(self) -> Wanted:
+        """Whether a GPU is wanted, by ``gpu``, by the number of layers, or by llama-server's own variable for it."""
+        return wanted(self.gpu, self.command_line(), os.environ)
 
     def command_line(self) -> list[str]:
         """The full command line: only flags that old and new builds of llama-server share."""

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..errors import EngineDied, EngineError, EngineStarting, EngineTimeout, EngineUnavailable, NotEnforced, TacidError
 from .client import Dialect, EngineClient
+from .gpu import Placement
+from .lines import Line
 from .process import Process, in_words
 from .proof import prove_enforcement
 from .settings import EngineSettings
@@ -24,6 +26,8 @@ _STABLE = 60.0
 _MANY_DEATHS = 5
 _PROOF_TIMEOUT = 60.0
 _POLL = 0.05
+# What the engine writes comes by a pipe of its own, and so perhaps after its answers.
+_LINES_LATE = 2.0
 # llama-server's own words, and argparse's (the embedded engine's).
 _REFUSED_FLAG = re.compile(
     r"error:.*(invalid|unknown|unrecognized) argument|error while handling argument", re.IGNORECASE
@@ -34,6 +38,12 @@ REFUSED = "refused"
 """The cause of an end: the engine does not know a flag that it was given."""
 NOT_ENFORCED = "not_enforced"
 """The cause of an end: the engine does not hold to a grammar."""
+NO_GPU = "no_gpu"
+"""The cause of an end: a GPU is required, and the engine does not report a layer on one."""
+
+
+class _GpuMissing(TacidError):
+    """A GPU is required, and the engine does not report a layer on one."""
 
 
 class State(Enum):
@@ -81,13 +91,15 @@ class Supervisor:
         self,
         settings: EngineSettings,
         on_event: Callable[[Event], None] = lambda event: None,
-        on_line: Callable[[str], None] = lambda line: None,
+        on_line: Callable[[Line], None] = lambda line: None,
     ) -> None:
         self.settings = settings
         self.state = State.STOPPED
         self.reason = "not started"
         self.since = time.time()
         self.restarts: Counter[str] = Counter()
+        self.wanted_gpu = settings.wanted_gpu()
+        self.placement: Placement | None = None
         self.client = EngineClient(Dialect.LLAMA, socket=str(settings.socket))
         self._on_event = on_event
         self._on_line = on_line
@@ -103,6 +115,11 @@ class Supervisor:
     def minding(self) -> bool:
         """Whether somebody minds the engine, however the engine stands."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def gpu_missing(self) -> str:
+        """In one sentence, that a GPU is wanted and the engine reports none; empty if all is well, or not told yet."""
+        return self.placement.lacks(self.wanted_gpu) if self.placement else ""
 
     # The life of the engine
 
@@ -135,6 +152,10 @@ class Supervisor:
                 # The same command line would be refused again; only another binary in its place could take it.
                 pause = _LONGEST_PAUSE
                 self._enter(State.FAILING, f"{words}; next try in {pause:.0f} s", 3, cause)
+            elif cause == NO_GPU:
+                many = self._deaths >= _MANY_DEATHS
+                told = f"engine not used: {words}; next try in {pause:.1f} s"
+                self._enter(State.FAILING if many else State.WAITING, told, 3 if many else 4, cause)
             elif self._deaths >= _MANY_DEATHS:
                 told = f"engine keeps dying ({self._deaths} times): {words}{said}; next try in {pause:.0f} s"
                 self._enter(State.FAILING, told, 3, cause)
@@ -158,12 +179,14 @@ class Supervisor:
         ended = asyncio.create_task(process.wait())
         try:
             return await self._mind(process, ended)
+        except _GpuMissing as error:
+            return NO_GPU, str(error)
         finally:
             ended.cancel()
             await process.stop()
 
     async def _mind(self, process: Process, ended: asyncio.Task[int]) -> tuple[str, str]:
-        healthy = asyncio.create_task(self._becomes_healthy())
+        healthy = asyncio.create_task(self._becomes_healthy(process))
         try:
             await asyncio.wait([ended, healthy], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
@@ -174,14 +197,15 @@ class Supervisor:
             healthy.cancel()
         self._enter(State.PROVING, "proving that it enforces grammars")
         try:
-            await prove_enforcement(self.client, timeout=_PROOF_TIMEOUT)
+            await self._prove(process, _PROOF_TIMEOUT)
+            await self._placement_told(process)
         except NotEnforced as error:
             return NOT_ENFORCED, str(error)
         except EngineError as error:
             with contextlib.suppress(TimeoutError):
                 return "exit", in_words(await asyncio.wait_for(asyncio.shield(ended), 1.0))
             return "proof", str(error)
-        self._enter(State.READY, "ready")
+        self._enter_ready()
         watch = asyncio.create_task(self._watch(process))
         try:
             await asyncio.wait([ended, watch], return_when=asyncio.FIRST_COMPLETED)
@@ -198,13 +222,36 @@ class Supervisor:
             return REFUSED, f"the engine refuses its command line: {refusal}"
         return "exit", f"{in_words(code)} while it loaded the model"
 
-    async def _becomes_healthy(self) -> bool:
+    async def _becomes_healthy(self, process: Process) -> bool:
         deadline = time.monotonic() + self.settings.start_timeout
         while time.monotonic() < deadline:
             if self.settings.socket.exists() and await self.client.health(self.settings.health_timeout):
+                process.log.loaded = True
                 return True
+            if self.wanted_gpu.required and process.log.placement.layers == 0:
+                # Said before the weights are read, which may take minutes.
+                self._see_placement(process)
             await asyncio.sleep(_POLL)
         return False
+
+    async def _placement_told(self, process: Process) -> None:
+        """Until the engine has said where the model is, or says nothing of it.
+
+        Raises:
+            _GpuMissing: that is not where it must be.
+        """
+        deadline = time.monotonic() + _LINES_LATE
+        while self.wanted_gpu and process.log.placement.layers is None and time.monotonic() < deadline:
+            await asyncio.sleep(_POLL)
+        self._see_placement(process)
+
+    def _see_placement(self, process: Process) -> None:
+        self.placement = process.log.placement
+        if self.wanted_gpu.required and self.gpu_missing:
+            raise _GpuMissing(self.gpu_missing)
+
+    async def _prove(self, process: Process, timeout: float) -> None:
+        await prove_enforcement(self.client, timeout=timeout, before_refusal=process.log.expect_refusal)
 
     async def _watch(self, process: Process) -> tuple[str, str]:
         """Look at the engine while it is idle, and when a turn made it suspect; why it must end, when it must.
@@ -216,7 +263,7 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._suspect.wait(), self.settings.health_interval)
             if self._suspect.is_set():
-                if found := await self._prove_again():
+                if found := await self._prove_again(process):
                     return found
             elif self._in_flight:
                 if process.is_stopped():
@@ -226,13 +273,13 @@ class Supervisor:
             elif not await self.client.health(timeout) and not self._in_flight:
                 return "hung", f"no answer to a health check within {timeout:g} s"
 
-    async def _prove_again(self) -> tuple[str, str] | None:
+    async def _prove_again(self, process: Process) -> tuple[str, str] | None:
         """Prove a suspect engine anew. No turn is sent meanwhile; one that runs may keep the engine from answering."""
         while True:
             self._suspect.clear()
             busy = self._in_flight > 0
             try:
-                await prove_enforcement(self.client, timeout=self.settings.health_timeout)
+                await self._prove(process, self.settings.health_timeout)
             except NotEnforced as error:
                 return NOT_ENFORCED, str(error)
             except EngineError as error:
@@ -240,8 +287,15 @@ class Supervisor:
                     return "hung", f"it no longer serves turns: {error}"
                 await asyncio.sleep(_POLL)
                 continue
-            self._enter(State.READY, "ready")
+            self._enter_ready()
             return None
+
+    def _enter_ready(self) -> None:
+        placement = self.placement
+        if self.gpu_missing:
+            self._enter(State.READY, self.gpu_missing, 4)
+        else:
+            self._enter(State.READY, placement.said if placement and placement.layers else "ready")
 
     def _enter(self, state: State, reason: str, severity: int = 6, cause: str | None = None) -> None:
         self.state, self.reason, self.since = state, reason, time.time()
@@ -318,4 +372,12 @@ class Supervisor:
             "turns_in_flight": self._in_flight,
             "busy_since": self._busy_since,
             "restarts": dict(self.restarts),
+            "gpu": {
+                "wanted": bool(self.wanted_gpu),
+                "required": self.wanted_gpu.required,
+                "missing": bool(self.gpu_missing),
+                "layers": self.placement.layers if self.placement else None,
+                "model_layers": self.placement.total if self.placement else None,
+                "reason": self.gpu_missing or (self.placement.said if self.placement else "not told yet"),
+            },
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import time
 from collections import Counter
@@ -309,6 +310,10 @@ class Agent:
         """Bring the gauges up to date."""
         allow_list = self.allow_list.current()
         self.metrics.engine_up.set(self.engine.ready)
+        gpu = self.engine.status().get("gpu", {})
+        for gauge, key in ((self.metrics.gpu_layers, "layers"), (self.metrics.model_layers, "model_layers")):
+            gauge.set(math.nan if gpu.get(key) is None else gpu[key])
+        self.metrics.gpu_missing.set(gpu.get("missing", False))
         self.metrics.queue_depth.set(self.waiting)
         self.metrics.turns_running.set(self.running)
         self.metrics.allow_list_size.set(len(allow_list.services))

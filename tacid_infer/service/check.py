@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..engine.gpu import listed_gpus
 from ..engine.process import in_words
 from ..errors import InvalidConfiguration
 from .allow_list import AllowListFile
@@ -58,6 +59,7 @@ def _findings(config: Config) -> Iterator[Finding]:
         yield _endpoint(config)
     else:
         yield _engine(config)
+        yield from _gpu(config)
         yield check_model(config.engine.model)
         yield _folder("engine.socket", config.engine.socket)
     yield _folder("socket.path", config.socket.path)
@@ -112,6 +114,37 @@ def _engine(config: Config) -> Finding:
         return Finding(what, False, f"{shown} --version ends with {in_words(done.returncode)}{said}", install)
     version = next((line for line in lines if "version" in line), lines[0]).strip()
     return Finding(what, True, f"{shown}: {version}")
+
+
+def _gpu(config: Config) -> Iterator[Finding]:
+    """Whether the engine sees a GPU; nothing if none is wanted, or if the engine cannot be launched at all."""
+    what = "gpu"
+    try:
+        settings = config.engine_settings()
+    except InvalidConfiguration:
+        return
+    wanted = settings.wanted_gpu()
+    if not wanted:
+        return
+    try:
+        done = subprocess.run(
+            [*settings.command, "--list-devices"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_VERSION_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    gpus = listed_gpus(done.stdout.decode("utf-8", "replace"))
+    if gpus is None:
+        yield Finding(what, True, f"{wanted.because}; the engine does not list its devices")
+    elif gpus:
+        yield Finding(what, True, f"{wanted.because}; the engine lists {'; '.join(gpus)}")
+    else:
+        advice = "take an engine built for the GPU, install the driver, and let the daemon's user open the device"
+        yield Finding(what, not wanted.required, f"{wanted.because}, and the engine lists none", advice)
 
 
 def _group(group: str) -> Finding:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from ..engine import EngineSettings, check_socket_path
+from ..engine import EngineSettings, Wish, check_socket_path
 from ..errors import InvalidConfiguration
 
 DEFAULT_FILE = Path("/etc/tacid-infer/config.toml")
@@ -49,6 +49,10 @@ class EngineSection(_Section):
     parallel: int = Field(default=1, ge=1, le=64, description="turns that the engine serves at once")
     threads: int = Field(default=0, ge=0, description="CPU threads; 0 leaves it to the engine")
     gpu_layers: int | None = Field(default=None, ge=0, description="layers to offload; unset leaves it to the engine")
+    gpu: Wish = Field(
+        default="optional",
+        description="optional, expected (warns if no layer is on a GPU) or required (is not ready then)",
+    )
     extra_args: list[str] = Field(default=[], description="further flags for llama-server")
     start_timeout: float = Field(default=600, gt=0, description="seconds in which the model must load")
     stop_timeout: float = Field(default=10, gt=0, description="seconds between SIGTERM and SIGKILL")
@@ -151,6 +155,7 @@ class Config(BaseSettings):
             parallel=section.parallel,
             threads=section.threads,
             gpu_layers=section.gpu_layers,
+            gpu=section.gpu,
             extra_args=tuple(section.extra_args),
             start_timeout=section.start_timeout,
             stop_timeout=section.stop_timeout,

@@ -223,7 +223,8 @@ class Daemon:
         if found := agent.degraded():
             return f"degraded: {'; '.join(found)}"
         open_list = "" if self.allow_list.latest.narrows else f"; {self.allow_list.latest.reason}"
-        return f"ready: {agent.tools_served} tools served{open_list}"
+        no_gpu = f"; {supervisor.gpu_missing}" if supervisor is not None and supervisor.gpu_missing else ""
+        return f"ready: {agent.tools_served} tools served{no_gpu}{open_list}"
 
 
 def _read_key(path: Path | None) -> str | None:

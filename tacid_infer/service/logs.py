@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import socket
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any
+
+from ..engine import Line
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 _JOURNAL = "/run/systemd/journal/socket"
@@ -27,9 +28,6 @@ _IDENTIFIER = "tacid-infer"
 _ENGINE_IDENTIFIER = "llama-server"
 _LONGEST_MESSAGE = 16384
 
-# "0.01.519.485 E srv  send_error: ...", as llama.cpp writes with --log-prefix.
-_ENGINE_LINE = re.compile(r"^(?:\d+(?:\.\d+)+ )?([DIWE]) (.*)", re.DOTALL)
-_ENGINE_LEVELS = {"D": logging.DEBUG, "I": logging.INFO, "W": logging.WARNING, "E": logging.ERROR}
 _LINES_A_SECOND, _BURST = 20, 500
 
 engine_lines = logging.getLogger("tacid_infer.engine.lines")
@@ -47,8 +45,7 @@ def fields(**values: Any) -> dict[str, Any]:
 class EngineLines:
     """Carries the engine's lines through, each with its own level, and so many a second at most.
 
-    A line without a level is a continuation (of a grammar, say) or an outcry: what callers wrote may stand in it, so it
-    is for debugging alone. The supervisor keeps the last ones, whatever becomes of them here.
+    The supervisor keeps the last ones, whatever becomes of them here.
     """
 
     def __init__(self) -> None:
@@ -56,13 +53,11 @@ class EngineLines:
         self._at = time.monotonic()
         self._dropped = 0
 
-    def __call__(self, line: str) -> None:
+    def __call__(self, line: Line) -> None:
         now = time.monotonic()
         self._room = min(_BURST, self._room + (now - self._at) * _LINES_A_SECOND)
         self._at = now
-        found = _ENGINE_LINE.match(line)
-        level = _ENGINE_LEVELS[found[1]] if found else logging.DEBUG
-        if not engine_lines.isEnabledFor(level):
+        if not engine_lines.isEnabledFor(line.level):
             return
         if self._room < 1:
             self._dropped += 1
@@ -71,7 +66,7 @@ class EngineLines:
         if self._dropped:
             engine_lines.warning("%d lines of the engine were left out", self._dropped)
             self._dropped = 0
-        engine_lines.log(level, "%s", found[2] if found else line)
+        engine_lines.log(line.level, "%s", line.text)
 
 
 class _Lines(logging.Formatter):

@@ -35,6 +35,17 @@ class Metrics:
         self.engine_restarts = Counter(
             "tacid_engine_restarts", "Ends of the engine by cause.", ["cause"], registry=self.registry
         )
+        self.gpu_layers = Gauge(
+            "tacid_engine_gpu_layers", "Layers on a GPU; NaN if the engine does not say.", registry=self.registry
+        )
+        self.model_layers = Gauge(
+            "tacid_engine_model_layers", "Layers of the model; NaN if the engine does not say.", registry=self.registry
+        )
+        self.gpu_missing = Gauge(
+            "tacid_engine_gpu_missing",
+            "Whether a GPU is wanted, and the engine reports no layer on one.",
+            registry=self.registry,
+        )
         self.queue_depth = Gauge("tacid_queue_depth", "Turns that wait for the engine.", registry=self.registry)
         self.turns_running = Gauge("tacid_turns_running", "Turns that the engine answers.", registry=self.registry)
         self.allow_list_size = Gauge("tacid_allow_list_services", "Names on the allow-list.", registry=self.registry)

@@ -1,7 +1,7 @@
 """A scripted stand-in for a faulty engine: what a real llama-server cannot be made to do on demand.
 
 ``python standin.py MODE[:PARAMETER] [LOG] [llama-server's flags]``. It listens on the Unix socket of --host. Each turn
-(not the proofs) leaves a line in LOG.
+(not the proofs) leaves a line in LOG. ``prints:FILE`` prints what stands in FILE, if it is there, and is no fault.
 """
 
 from __future__ import annotations
@@ -154,6 +154,8 @@ if MODE == "killed":
     os.kill(os.getpid(), signal.SIGILL)
 if MODE == "ignores-sigterm":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if MODE == "prints" and Path(PARAMETER).exists():
+    print(Path(PARAMETER).read_text(), file=sys.stderr, flush=True)
 if MODE == "floods":
     for number in range(20000):
         print(f"noise {number} " + "x" * 100, file=sys.stderr)

@@ -22,6 +22,7 @@ from tacid_infer.engine import (
     EngineRequest,
     EngineSettings,
     Event,
+    Line,
     State,
     SupervisedEngine,
     Supervisor,
@@ -68,7 +69,7 @@ class Minded:
 
     def __init__(self, settings: EngineSettings) -> None:
         self.events: list[Event] = []
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
         self.supervisor = Supervisor(settings, self.events.append, self.lines.append)
         self.engine = SupervisedEngine(self.supervisor)
 

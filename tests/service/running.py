@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 STANDIN = Path(__file__).parent.parent / "engine" / "standin.py"
 USER = [{"role": "user", "content": "hi"}]
@@ -189,6 +190,23 @@ class Daemon:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def metrics(daemon: Daemon) -> dict[str, float]:
+    """Every sample, by its name and labels."""
+    response = daemon.http.get("/metrics")
+    assert response.headers["Content-Type"].startswith("text/plain; version=")
+    return {
+        sample.name + "".join(f"[{value}]" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(response.text)
+        for sample in family.samples
+    }
+
+
+def shown(daemon: Daemon, *flags: str) -> str:
+    """What ``tacid-infer status`` prints."""
+    command = [sys.executable, "-m", "tacid_infer", "status", "--socket", str(daemon.socket), *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 class Asking:

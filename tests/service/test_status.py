@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from .running import SHORT, USER, Daemon, until
+from .running import SHORT, USER, Daemon, metrics, shown, until
 
 SECRET = "correct-horse-battery"
-
-
-def metrics(daemon: Daemon) -> dict[str, float]:
-    """Every sample, by its name and labels."""
-    response = daemon.http.get("/metrics")
-    assert response.headers["Content-Type"].startswith("text/plain; version=")
-    return {
-        sample.name + "".join(f"[{value}]" for value in sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(response.text)
-        for sample in family.samples
-    }
-
-
-def shown(daemon: Daemon, *flags: str) -> str:
-    """What ``tacid-infer status`` prints."""
-    command = [sys.executable, "-m", "tacid_infer", "status", "--socket", str(daemon.socket), *flags]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 def test_status_and_metrics_tell_the_same(folder: Path, tiny_model: Path, engine_command: tuple[str, ...]) -> None:
@@ -71,6 +53,27 @@ def test_status_and_metrics_tell_the_same(folder: Path, tiny_model: Path, engine
         ):
             assert words in text
         assert '"state": "ready"' in shown(daemon, "--json")
+
+
+def test_the_proof_leaves_no_error_in_the_log(folder: Path, tiny_model: Path, engine_command: tuple[str, ...]) -> None:
+    """The engine calls the broken grammar of each start's proof an error; nobody is to be alarmed by it."""
+
+    def alarms(daemon: Daemon) -> list[str]:
+        return re.findall(r" (?:ERROR|CRITICAL) .*", daemon.log())
+
+    # At debug, the lines can be waited for.
+    with Daemon(folder, tiny_model, engine_command, settings={"log.level": "debug"}) as daemon:
+        assert daemon.turn().status_code == 200
+        until(lambda: "DEBUG tacid_infer.engine.lines: failed to parse grammar" in daemon.log())
+        assert alarms(daemon) == []
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder / "engine.sock"))) as engine:
+            body = {"messages": USER, "grammar": "root ::= ( broken", "stream": True}
+            assert engine.post("http://engine/v1/chat/completions", json=body).status_code == 400
+        until(lambda: any("failed to parse grammar" in line for line in alarms(daemon)))
+        time.sleep(0.3)
+        # Each of one refusal's lines once: none of the proof's came late.
+        kinds = [re.sub(r"\d+", "", line) for line in alarms(daemon)]
+        assert len(kinds) == len(set(kinds)) > 1
 
 
 def test_no_label_is_a_callers_to_choose(daemon: Daemon) -> None:

@@ -264,6 +264,7 @@ def journal(folder: Path) -> Iterator[tuple[Path, list[dict[str, str]]]]:
 def test_entries_of_the_journal(journal: tuple[Path, list[dict[str, str]]]) -> None:
     import logging
 
+    from tacid_infer.engine.lines import EngineLog
     from tacid_infer.service.logs import EngineLines, JournalHandler, fields
 
     path, entries = journal
@@ -273,10 +274,10 @@ def test_entries_of_the_journal(journal: tuple[Path, list[dict[str, str]]]) -> N
     logger.setLevel(logging.INFO)
     try:
         logging.getLogger("tacid_infer.turn").info("turn: %s", "a\nb", extra=fields(event="turn", outcome="call"))
-        lines = EngineLines()
-        lines("0.00.012.743 W srv  llama_server: security")
-        lines("0.00.150.939 E failed to parse grammar")
-        lines('root ::= "what a caller wrote"')
+        lines, read = EngineLines(), EngineLog(verbose=False).read
+        lines(read("0.00.012.743 W srv  llama_server: security"))
+        lines(read("0.00.150.939 E failed to parse grammar"))
+        lines(read('root ::= "what a caller wrote"'))
         until(lambda: len(entries) == 3)
     finally:
         logger.removeHandler(handler)
