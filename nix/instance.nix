@@ -79,8 +79,9 @@ in
 
     requireGpu = mkOption {
       description = ''
-        Whether to be ready only with the GPU: as long as its device nodes are missing, the start fails with a sentence
-        and is tried again. Otherwise a GPU that appears after the start is not used until a restart.
+        Whether to be ready only with the GPU: as long as its device nodes are missing, or the engine reports no layer
+        on it, the service is not ready, says why, and tries again. Otherwise it starts on the CPU with a warning, and a
+        GPU that appears after the start is not used until a restart.
       '';
       type = types.bool;
       default = false;
@@ -262,6 +263,14 @@ in
         command = mkDefault [ "${config.engine.package}/bin/llama-server" ];
         model = mkDefault (asString config.model);
         socket = mkDefault "/run/${config.unit}/engine/engine.sock";
+        gpu = mkDefault (
+          if config.requireGpu then
+            "required"
+          else if config.acceleration != null then
+            "expected"
+          else
+            null
+        );
         extra_args = mkDefault config.engine.extraArgs;
       };
       endpoint = mkIf (config.engine.url != null) {

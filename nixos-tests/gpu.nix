@@ -7,8 +7,9 @@
       enable = true;
       acceleration = "rocm";
       requireGpu = true;
-      # What is tried here is the unit; there is no GPU to build an engine for.
+      # What is tried here is the unit; there is no GPU to build an engine for, or to be reported by one.
       engine.package = pkgs.llama-cpp;
+      settings.engine.gpu = "expected";
     };
   };
   testScript = builtins.readFile ./gpu.py;

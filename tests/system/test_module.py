@@ -167,6 +167,20 @@ def test_each_acceleration_opens_exactly_its_devices(kind: str, devices: set[str
     assert package.endswith(f"-llama-cpp-{kind}Support")
 
 
+@pytest.mark.parametrize(
+    ("inner", "wish"),
+    [
+        (f'{MINIMAL} acceleration = "cuda"; requireGpu = true;', 'gpu = "required"'),
+        (f'{MINIMAL} acceleration = "cuda";', 'gpu = "expected"'),
+        (f'{MINIMAL} acceleration = "cuda"; settings.engine.gpu = "optional";', 'gpu = "optional"'),
+        (MINIMAL, ""),
+    ],
+)
+def test_the_daemon_is_told_whether_to_miss_the_gpu(inner: str, wish: str, nix: Nix) -> None:
+    config = _text(nix, nix.machine(settings(inner), "config.services.tacid-infer.configFile"))
+    assert [line for line in config.splitlines() if line.startswith("gpu = ")] == ([wish] if wish else [])
+
+
 def found_names(found: dict[str, list[str]]) -> list[str]:
     return [line.split()[0] for line in found["DeviceAllow"]]
 
