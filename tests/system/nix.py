@@ -25,9 +25,9 @@ def system_root() -> Path | None:
     return root if (root / "etc" / "tacid-infer-packages").exists() else None
 
 
-def find_nix() -> list[str] | None:
-    """The command nix-instantiate; None where there is none."""
-    if found := shutil.which("nix-instantiate"):
+def find_nix(program: str = "nix-instantiate") -> list[str] | None:
+    """The command of a program of Nix; None where there is none."""
+    if found := shutil.which(program):
         return [found]
     root = system_root()
     if root is None:
@@ -36,7 +36,7 @@ def find_nix() -> list[str] | None:
     loader = next((root / "usr/lib64").glob("ld-linux-*"))
     libraries = next((root / "usr/lib").glob("*-linux-gnu"))
     return [
-        str(loader), "--argv0", "nix-instantiate", "--library-path", str(libraries), str(root / "usr/bin/nix"),
+        str(loader), "--argv0", program, "--library-path", str(libraries), str(root / "usr/bin/nix"),
     ]  # fmt: skip
 
 
