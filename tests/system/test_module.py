@@ -275,6 +275,33 @@ def test_the_real_nixos_refuses_the_same(name: str, nix: Nix) -> None:
     assert real_machine(nix, settings(inner))["failed"] == nix.machine(settings(inner), "failed")
 
 
+def test_the_real_nixos_describes_each_option_the_same(nix: Nix) -> None:
+    if not (NIXPKGS and NIXEVAL):
+        pytest.skip("needs nixpkgs: TACID_INFER_NIXPKGS and TACID_INFER_NIXEVAL")
+    real = nix.evaluate(
+        f"""let made = import {NIXEVAL}/eval.nix
+              {{ nixpk = {NIXPKGS}; module = {REPOSITORY}/module.nix; settings = {{ }}; }};
+            in map (option: {{ inherit (option) name description type readOnly;
+                default = option.default.text or null; example = option.example.text or null; }})
+              (builtins.filter (option: option.visible && !option.internal)
+                (made.lib.optionAttrSetToDocList {{ inherit (made.options.services) tacid-infer; }}))""",
+        dummy_store=True,
+    )
+    described = {option["name"]: in_one_line(option) for option in nix.machine("{ }", "options")}
+    # NixOS does not look into the submodule of an alternative; its stand-in for TOML has no name of its own.
+    unseen = {name for name in described if ".allowList." in name}
+    assert {option["name"]: in_one_line(option) for option in real} == {
+        name: option for name, option in described.items() if name not in unseen
+    }
+
+
+def in_one_line(option: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: " ".join(value.replace("(TOML value)", "anything").split()) if isinstance(value, str) else value
+        for key, value in option.items()
+    }
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (REPOSITORY / "nixos-tests").glob("*.py")))
 def test_the_real_test_framework_takes_each_test(name: str, nix: Nix) -> None:
     if not (NIXPKGS and NIXEVAL):

@@ -217,7 +217,7 @@ let
       config = evalTree freeform loc options (map (module: module.config) loaded);
     in
     {
-      inherit config options;
+      inherit config options freeform;
     };
 
   # Types
@@ -226,6 +226,7 @@ let
     {
       name,
       description ? name,
+      descriptionClass ? null,
       check ? (_: true),
       merge ? mergeEqualOption,
       nested ? (_: { }),
@@ -236,17 +237,24 @@ let
       inherit
         name
         description
+        descriptionClass
         check
         merge
         nested
         ;
     };
-  scalar =
-    description: check:
+  described =
+    descriptionClass: description: check:
     mkOptionType {
       name = description;
-      inherit description check;
+      inherit description descriptionClass check;
     };
+  scalar = described "noun";
+  bounded = described "nonRestrictiveClause";
+  # A type within the description of another: in parentheses, unless it is of a class that reads well there.
+  phrase =
+    classes: type:
+    if elem type.descriptionClass classes then type.description else "(${type.description})";
   quoted = values: builtins.concatStringsSep ", " (map builtins.toJSON values);
 
   types = rec {
@@ -268,17 +276,18 @@ let
     path = scalar "absolute path" (value: isStringLike value && hasPrefix "/" (toString value));
     package = scalar "package" isDerivation;
     int = scalar "signed integer" isInt;
-    ints.positive = scalar "positive integer" (value: isInt value && value > 0);
-    ints.unsigned = scalar "unsigned integer" (value: isInt value && value >= 0);
-    numbers.nonnegative = scalar "number of at least 0" (
+    ints.positive = bounded "positive integer, meaning >0" (value: isInt value && value > 0);
+    ints.unsigned = bounded "unsigned integer, meaning >=0" (value: isInt value && value >= 0);
+    numbers.nonnegative = bounded "nonnegative integer or floating point number, meaning >=0" (
       value: (isInt value || isFloat value) && value >= 0
     );
-    enum = values: scalar "one of ${quoted values}" (value: elem value values);
+    enum = values: described "conjunction" "one of ${quoted values}" (value: elem value values);
     nullOr =
       type:
       mkOptionType {
         name = "nullOr";
-        description = "null or ${type.description}";
+        description = "null or ${phrase [ "noun" "conjunction" ] type}";
+        descriptionClass = "conjunction";
         check = value: value == null || type.check value;
         merge = loc: values: if all (value: value == null) values then null else type.merge loc values;
         inherit (type) nested;
@@ -287,7 +296,10 @@ let
       first: second:
       mkOptionType {
         name = "either";
-        description = "${first.description} or ${second.description}";
+        description = "${phrase [ "noun" "conjunction" ] first} or ${
+          phrase [ "noun" "conjunction" "composite" ] second
+        }";
+        descriptionClass = "conjunction";
         check = value: first.check value || second.check value;
         merge = loc: values: (if all first.check values then first else second).merge loc values;
         nested = loc: first.nested loc // second.nested loc;
@@ -296,7 +308,8 @@ let
       type:
       mkOptionType {
         name = "listOf";
-        description = "list of ${type.description}";
+        description = "list of ${phrase [ "noun" "composite" ] type}";
+        descriptionClass = "composite";
         check = isList;
         merge =
           loc: values:
@@ -314,7 +327,8 @@ let
       type:
       mkOptionType {
         name = "attrsOf";
-        description = "attribute set of ${type.description}";
+        description = "attribute set of ${phrase [ "noun" "composite" ] type}";
+        descriptionClass = "composite";
         check = isAttrs;
         merge = loc: values: zip type loc (concatMap push values);
         nested = loc: { "<name>" = type.nested (loc ++ [ "<name>" ]); };
@@ -332,7 +346,14 @@ let
       in
       mkOptionType {
         name = "submodule";
-        description = "submodule";
+        description =
+          let
+            inherit (eval [ "<name>" ] [ ]) freeform;
+          in
+          if freeform == null then
+            "submodule"
+          else
+            "open submodule of ${phrase [ "noun" "composite" ] freeform}";
         check = value: isAttrs value || isFunction value;
         merge =
           loc: values:

@@ -52,7 +52,9 @@ lib.genAttrs names stub
   inherit lib;
   writeText = builtins.toFile;
   formats.toml = _: {
-    type = lib.types.anything;
+    type = lib.types.anything // {
+      description = "TOML value";
+    };
     generate = name: set: writeText name (toToml set);
   };
 }
