@@ -288,7 +288,7 @@ def test_the_real_nixos_describes_each_option_the_same(nix: Nix) -> None:
         dummy_store=True,
     )
     described = {option["name"]: in_one_line(option) for option in nix.machine("{ }", "options")}
-    # NixOS does not look into the submodule of an alternative; its stand-in for TOML has no name of its own.
+    # NixOS does not look into the submodule of an alternative; TOML's stand-in there is `anything`.
     unseen = {name for name in described if ".allowList." in name}
     assert {option["name"]: in_one_line(option) for option in real} == {
         name: option for name, option in described.items() if name not in unseen
@@ -297,7 +297,9 @@ def test_the_real_nixos_describes_each_option_the_same(nix: Nix) -> None:
 
 def in_one_line(option: dict[str, Any]) -> dict[str, Any]:
     return {
-        key: " ".join(value.replace("(TOML value)", "anything").split()) if isinstance(value, str) else value
+        key: " ".join(value.replace("open submodule of (TOML value)", "anything").split())
+        if isinstance(value, str)
+        else value
         for key, value in option.items()
     }
 
