@@ -14,6 +14,17 @@ let
   url = if launches then "" else one.engine.url;
   network = lib.hasPrefix "http" url;
   loopback = builtins.match "https?://(localhost|127\\.[0-9.]+|\\[::1])([:/].*)?" url != null;
+  literal = builtins.match "https?://([0-9]+\\.[0-9]+\\.[0-9]+\\.[0-9]+|\\[([0-9a-fA-F:]+)])([:/].*)?" url;
+  # What may be reached; null where the url has a host's name, which may come to stand for any address.
+  addresses =
+    if !network then
+      [ ]
+    else if loopback then
+      [ "localhost" ]
+    else if literal != null then
+      [ (orElse (lib.head literal) (builtins.elemAt literal 1)) ]
+    else
+      null;
 
   orElse = default: value: if value == null then default else value;
   startSeconds = builtins.ceil (orElse 600 settings.engine.start_timeout);
@@ -149,8 +160,10 @@ in
       RestrictRealtime = true;
       RestrictSUIDSGID = true;
     }
-    // lib.optionalAttrs (!network || loopback) { IPAddressDeny = "any"; }
-    // lib.optionalAttrs loopback { IPAddressAllow = "localhost"; }
+    // lib.optionalAttrs (addresses != null) {
+      IPAddressDeny = "any";
+      IPAddressAllow = addresses;
+    }
     // lib.optionalAttrs (one.requireGpu && gpu != null) {
       ExecStartPre = "${pkgs.bash}/bin/bash ${waitForGpu}";
     }

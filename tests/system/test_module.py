@@ -39,6 +39,7 @@ CASES = {
     "a remote endpoint": 'enable = true; engine = { url = "https://api.lan"; kind = "remote"; model = "big";'
     ' apiKeyFile = "/run/secrets/k"; };',
     "a local endpoint": 'enable = true; engine = { url = "http://localhost:8000"; honoursTools = true; };',
+    "an address": 'enable = true; engine.url = "https://192.0.2.7/v1";',
     "a socket of another engine": 'enable = true; engine.url = "unix:/run/other/engine.sock";',
     "off": "enable = false;",
 }
@@ -198,6 +199,13 @@ def test_the_network_is_open_to_a_url_only(nix: Nix) -> None:
     local = service(nix, CASES["a local endpoint"])
     assert local["IPAddressDeny"] == ["any"] and local["IPAddressAllow"] == ["localhost"]
     assert service(nix, CASES["a socket of another engine"])["PrivateNetwork"] == ["true"]
+
+
+@pytest.mark.parametrize(("host", "address"), [("10.0.0.7", "10.0.0.7"), ("[fd00::7]", "fd00::7")])
+def test_a_url_with_an_address_opens_that_address_alone(host: str, address: str, nix: Nix) -> None:
+    found = service(nix, f'enable = true; engine.url = "http://{host}:8080/v1";')
+    assert found["PrivateNetwork"] == ["false"]
+    assert found["IPAddressDeny"] == ["any"] and found["IPAddressAllow"] == [address]
 
 
 def test_a_key_is_a_credential(nix: Nix) -> None:
