@@ -36,7 +36,7 @@ with subtest("no engine runs here, and the key is nowhere to be seen"):
     assert "swordfish" not in json.dumps(ask("/status"))
     machine.fail("su -s /bin/sh alice -c 'cat /run/credentials/tacid-infer.service/api-key'")
 
-with subtest("with the network open to a host that has a name, and to nothing that listens, the exposure is at most 1.1"):
+with subtest("with the network open to a host that has a name, the exposure is at most 1.1"):
     # A name may come to stand for any address: the open network is 1.0 of it. For an address as url it is 1.0 in all.
     print(machine.succeed(f"systemd-analyze security --no-pager --threshold=11 {UNIT} | tail -n 1"))
     machine.fail("ss -Hltnp | grep tacid")
