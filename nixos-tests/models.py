@@ -2,15 +2,26 @@ UNIT = "tacid-infer.service"
 MODEL = "/mnt/big/m.gguf"
 
 
+# Where the journal stood when the unit was started last.
+cursor = ""
+
+
 def says(sentence: str, unit: str = UNIT) -> None:
+    """What a start that never becomes ready says."""
+    since = f"--after-cursor={cursor!r}" if cursor else ""
     machine.wait_until_succeeds(
-        f"journalctl --unit {unit} --output cat --no-pager | grep -q -- {sentence!r}", timeout=30
+        f"journalctl --unit {unit} {since} --output cat --no-pager | grep -q -- {sentence!r}", timeout=30
     )
     machine.fail(f"systemctl is-active {unit}")
+    entered = machine.succeed(f"systemctl show --property ActiveEnterTimestampMonotonic --value {unit}")
+    assert entered.strip() == "0", f"{unit} has been ready"
 
 
-def again() -> None:
-    machine.succeed(f"systemctl stop {UNIT}; systemctl start --no-block {UNIT}")
+def again(unit: str = UNIT) -> None:
+    global cursor
+    machine.succeed(f"systemctl stop {unit}; journalctl --sync")
+    cursor = machine.succeed("journalctl --lines 0 --show-cursor --quiet").removeprefix("-- cursor: ").strip()
+    machine.succeed(f"systemctl start --no-block {unit}")
 
 
 machine.wait_for_unit("tacid-infer.socket")
@@ -26,17 +37,29 @@ with subtest("a model that cannot be loaded stops the start, with its path and t
     machine.succeed(f"echo 'version https://git-lfs.github.com/spec/v1' > {MODEL}")
     again()
     says(f"{MODEL} is a Git LFS pointer")
+    machine.succeed(f"head -c 1000 /etc/machine-id > {MODEL}")
+    again()
+    says(f"{MODEL} is no GGUF file")
     machine.succeed(f"cp /etc/tiny.gguf {MODEL}; chmod 600 {MODEL}")
     again()
-    says(f"{MODEL}: Permission denied (as user ")
+    says(f"{MODEL}: Permission denied (as user [0-9]")
+    machine.succeed(f"chmod 644 {MODEL}; chmod 700 /mnt/big")
+    again()
+    says(f"{MODEL}: Permission denied (as user [0-9]")
+    machine.succeed("chmod 755 /mnt/big")
+
+with subtest("a split model whose second part is missing is not loaded"):
     machine.succeed("cp /etc/tiny.gguf /mnt/big/x-00001-of-00002.gguf")
-    machine.succeed("systemctl restart --no-block tacid-infer-split.service")
+    again("tacid-infer-split.service")
     says("x-00002-of-00002.gguf is missing", "tacid-infer-split.service")
 
-with subtest("a home is out of sight, and said to be"):
-    machine.succeed("cp /etc/tiny.gguf /home/alice/m.gguf; chmod 644 /home/alice/m.gguf; chmod 755 /home/alice")
-    machine.succeed("systemctl restart --no-block tacid-infer-home.service")
-    says("/home/alice/m.gguf: Permission denied (as user ", "tacid-infer-home.service")
+with subtest("a home is out of sight, for a file of every mode, and said to be"):
+    machine.succeed("install --owner alice --mode 600 /etc/tiny.gguf /home/alice/m.gguf")
+    again("tacid-infer-home.service")
+    says("/home/alice/m.gguf: Permission denied (as user [0-9]", "tacid-infer-home.service")
+    machine.succeed("chmod 644 /home/alice/m.gguf; chmod 755 /home/alice")
+    again("tacid-infer-home.service")
+    says("/home/alice/m.gguf: Permission denied (as user [0-9]", "tacid-infer-home.service")
 
 with subtest("a readable file on another disk needs nothing else"):
     machine.succeed(f"chmod 644 {MODEL}")
@@ -50,4 +73,5 @@ with subtest("the engine writes to its cache, which survives a restart, and nowh
         assert len(written) >= 2 and set(written) == {"here"}, written
     machine.fail("ls /etc/engine-was-here /usr/engine-was-here /var/lib/engine-was-here /run/engine-was-here | grep .")
     machine.fail("test -e /.cache || test -e /tmp/temporary")
-    assert machine.succeed("ls /mnt/big").split() == ["m.gguf", "x-00001-of-00002.gguf"]
+    assert machine.succeed("ls -A /home/alice | grep -v '^[.]'").split() == ["m.gguf"]
+    assert machine.succeed("ls -A /mnt/big").split() == ["m.gguf", "x-00001-of-00002.gguf"]
