@@ -67,12 +67,20 @@ with subtest("and back again"):
     assert processes() == before
 
 with subtest("a switch that changes nothing touches nothing"):
+    reloads = machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager | grep -c '^reloaded: '")
     switch("")
     assert processes() == before
+    assert machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager | grep -c '^reloaded: '") == reloads
 
-with subtest("a switch that changes a setting restarts the daemon"):
-    switch("setting")
-    machine.wait_for_unit(UNIT)
-    daemon, engine = processes()
-    assert daemon != before[0] and engine != before[1]
-    assert names() == {"nginx", "sshd"}
+socket = machine.succeed("systemctl show --property InvocationID --value tacid-infer.socket")
+for change in ("package", "model", "setting"):
+    with subtest(f"a switch that changes the {change} restarts daemon and engine, and not the socket"):
+        before = processes()
+        switch(change)
+        machine.wait_for_unit(UNIT)
+        daemon, engine = processes()
+        assert daemon != before[0] and engine != before[1], (daemon, engine, before)
+        assert names() == {"nginx", "sshd"}
+        assert machine.succeed("systemctl show --property InvocationID --value tacid-infer.socket") == socket
+        running = machine.succeed(f"tr '\\0' ' ' < /proc/{engine}/cmdline; systemctl show --property ExecStart {UNIT}")
+        assert ("other.gguf" in running, "tacid-infer-other" in running) == (change == "model", change == "package")

@@ -32,8 +32,10 @@ class MachineError(AssertionError):
 
 def fill_store(store: Path, model: Path) -> None:
     """Put programs and model where the stand-in packages say that they are."""
+    daemon = 'PYTHONPATH=/opt/tacid-infer exec /usr/bin/python3 -P -m tacid_infer "$@"'
     for name, program, line in (
-        ("tacid-infer", "tacid-infer", 'PYTHONPATH=/opt/tacid-infer exec /usr/bin/python3 -P -m tacid_infer "$@"'),
+        ("tacid-infer", "tacid-infer", daemon),
+        ("tacid-infer-other", "tacid-infer", daemon),
         ("llama-cpp", "llama-server", 'exec /usr/bin/llama-server "$@"'),
         ("bash", "bash", 'exec /bin/bash "$@"'),
     ):
@@ -41,7 +43,8 @@ def fill_store(store: Path, model: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{line}\n")
         path.chmod(0o755)
-    shutil.copy(model, store / f"{_STAND_IN}-tacid-infer-tiny-model")
+    for name in ("tacid-infer-tiny-model", "other.gguf"):
+        shutil.copy(model, store / f"{_STAND_IN}-{name}")
 
 
 class Machine:
