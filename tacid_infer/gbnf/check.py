@@ -35,69 +35,76 @@ class Facts:
         self.hollow = False
 
 
-_EMPTY, _FINITE = 1, 2
-
-
 def study(body: Expr) -> Facts:
     """One walk over a rule's body."""
     facts = Facts()
-    facts.nullable = _walk(body, facts, _EMPTY, (), ()) & _EMPTY > 0
+    facts.nullable = _walk(body, facts, True)
     return facts
 
 
-def _walk(expr: Expr, facts: Facts, first: int, productive: Container[str], rules: Container[str]) -> int:
-    """Whether the expression may be empty, and whether it has a finite text by what is known to be ``productive``.
-
-    ``first`` is ``_EMPTY`` if nothing needs to stand before the expression, else 0.
-    """
+def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
+    """Whether the expression admits the empty text by itself. ``first``: nothing needs to stand before it."""
     kind = type(expr)
     if kind is Lit:
-        return _FINITE if expr.text else _EMPTY | _FINITE  # type: ignore[union-attr]
+        return not expr.text  # type: ignore[union-attr]
     if kind is Ref:
         name = expr.name  # type: ignore[union-attr]
         facts.mentions[name] = None
         if first:
             facts.leftmost.append(name)
-        return _FINITE if name in productive or name not in rules else 0
+        return False
     if kind is Chars:
-        return _FINITE
+        return False
     if kind is Seq:
-        every = _EMPTY | _FINITE
+        every = True
         for item in expr.items:  # type: ignore[union-attr]
-            if type(item) is Lit and item.text:
-                every = every & _FINITE
-            else:
-                every &= _walk(item, facts, first & every, productive, rules)
+            if (type(item) is Lit and item.text) or not _walk(item, facts, first and every):
+                every = False
         return every
     if kind is Alt:
-        some = 0
+        some = False
         if not expr.options:  # type: ignore[union-attr]
             facts.hollow = True
         for option in expr.options:  # type: ignore[union-attr]
-            if type(option) is Lit and option.text:
-                some |= _FINITE
-            else:
-                some |= _walk(option, facts, first, productive, rules)
+            if not (type(option) is Lit and option.text) and _walk(option, facts, first):
+                some = True
         return some
-    flags = _walk(expr.item, facts, first, productive, rules)  # type: ignore[union-attr]
-    return _EMPTY | _FINITE if expr.low == 0 else flags  # type: ignore[union-attr]
+    return _walk(expr.item, facts, first) or expr.low == 0  # type: ignore[union-attr]
 
 
 def _survey(rules: Mapping[str, Expr]) -> tuple[dict[str, Facts], set[str]]:
     """The facts of each rule, and the rules that have no finite text."""
-    found: dict[str, Facts] = {}
+    facts = {name: study(body) for name, body in rules.items()}
     productive: set[str] = set()
     waiting: list[str] = []
-    # Rules mostly refer to later ones: backwards, one walk nearly always decides.
-    for name in reversed(list(rules)):
-        facts = found[name] = Facts()
-        flags = _walk(rules[name], facts, _EMPTY, productive, rules)
-        facts.nullable = flags & _EMPTY > 0
-        if flags & _FINITE:
+    for name in _bottom_up(facts):
+        if _blockers(rules[name], productive, rules) is None:
             productive.add(name)
         else:
             waiting.append(name)
-    return found, _unproductive(rules, waiting, productive) if waiting else set()
+    return facts, _unproductive(rules, waiting, productive) if waiting else set()
+
+
+def _bottom_up(facts: Mapping[str, Facts]) -> list[str]:
+    """The rules, each behind all that it refers to, but for cycles."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for start in facts:
+        if start in seen:
+            continue
+        seen.add(start)
+        path = [(start, iter(facts[start].mentions))]
+        while path:
+            name, mentions = path[-1]
+            for other in mentions:
+                if other not in seen and other in facts:
+                    seen.add(other)
+                    path.append((other, iter(facts[other].mentions)))
+                    break
+            else:
+                order.append(name)
+                path.pop()
+    return order
 
 
 def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
@@ -136,11 +143,13 @@ def unproductive(rules: Mapping[str, Expr]) -> set[str]:
 
 
 def _unproductive(rules: Mapping[str, Expr], todo: list[str], productive: set[str]) -> set[str]:
-    """Those of ``todo`` that are not productive after all.
+    """Those of ``todo``, mostly in the order of ``_bottom_up``, that are not productive after all.
 
-    Least fixpoint from below: a rule is productive once some alternative needs only productive rules.
+    Least fixpoint from below: a rule is productive once some alternative needs only productive rules. A rule waits for
+    another at most once, so that it is looked at again at most as often as it refers to others.
     """
-    waiting: dict[str, list[str]] = {}
+    waiting: dict[str, set[str]] = {}
+    todo.reverse()
     while todo:
         name = todo.pop()
         if name in productive:
@@ -151,8 +160,8 @@ def _unproductive(rules: Mapping[str, Expr], todo: list[str], productive: set[st
             todo.extend(waiting.pop(name, ()))
         else:
             for other in blockers:
-                waiting.setdefault(other, []).append(name)
-    return {name for name in rules if name not in productive}
+                waiting.setdefault(other, set()).add(name)
+    return rules.keys() - productive
 
 
 def _blockers(expr: Expr, productive: set[str], rules: Container[str]) -> list[str] | None:

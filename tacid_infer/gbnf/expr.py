@@ -133,7 +133,9 @@ def seq(*items: Expr) -> Expr:
     flat: list[Expr] = []
     for item in items:
         kind = type(item)
-        if kind is Lit:
+        if kind is Ref:
+            flat.append(item)
+        elif kind is Lit:
             if flat and type(flat[-1]) is Lit:
                 flat[-1] = Lit(flat[-1].text + item.text)  # type: ignore[union-attr]
             elif item.text:  # type: ignore[union-attr]

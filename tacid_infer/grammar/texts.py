@@ -27,25 +27,28 @@ def one_char(chars: CharSet) -> Expr:
         options.append(Lit(chr(raw[0][0])))
     elif raw:
         options.append(_class(chars, raw))
-    for low, high in intersection(chars, _MUST_ESCAPE):
+    if escaped := intersection(chars, _MUST_ESCAPE):
+        options.append(_escapes(escaped))
+    return options[0] if len(options) == 1 else alt(options)
+
+
+@lru_cache(maxsize=256)
+def _escapes(chars: CharSet) -> Expr:
+    """One of these characters, as JSON must escape it."""
+    written: list[str] = []
+    for low, high in chars:
         for point in range(low, high + 1):
-            written = json.dumps(chr(point))[1:-1]
-            options.append(Lit(written))
-            if written.startswith("\\u"):
-                options.append(Lit(written[:4] + written[4:].upper()))
-    return options[0] if len(options) == 1 else _escapes_together(options)
+            text = json.dumps(chr(point))[1:-1]
+            written.append(text)
+            if text.startswith("\\u"):
+                written.append(text[:4] + text[4:].upper())
+    return factor([(text, EMPTY) for text in written], _no_rule)
 
 
 def _class(chars: CharSet, raw: CharSet) -> Expr:
     """The raw characters; a set of nearly all of them is written by what it lacks."""
     lacking = difference(ANY, raw)
     return Chars(lacking, negated=True) if len(lacking) < len(raw) else Chars(raw)
-
-
-def _escapes_together(options: list[Expr]) -> Expr:
-    written = [(option.text, EMPTY) for option in options if isinstance(option, Lit)]
-    others = [option for option in options if not isinstance(option, Lit)]
-    return alt([*others, factor(written, _no_rule)]) if written else alt(others)
 
 
 def _no_rule(expr: Expr) -> Ref:

@@ -60,6 +60,16 @@ def test_counting_beyond_one_repetition() -> None:
     assert admits(grammar, "a" * 3000 + ".")
 
 
+def test_rules_that_wait_for_others_again_and_again_are_looked_at_as_often_as_they_refer_to_others() -> None:
+    count = 40
+    parts = [Ref(f"part{number}") for number in range(count)]
+    rules: Rules = {"root": Alt((seq(Lit("a"), *parts), seq(Lit("b"), *parts)))}
+    rules |= {f"end{number}": Lit("z") for number in range(count)}
+    rules |= {f"part{number}": Ref(f"end{number}") for number in range(count)}
+    for backwards in (rules, dict(reversed(rules.items()))):
+        assert prune(backwards, ["root"]).keys() == rules.keys()
+
+
 def test_pruning_removes_what_can_never_end() -> None:
     rules: Rules = {
         "root": Alt((Lit("a"), Ref("never"), seq(Lit("b"), Ref("loop")))),
