@@ -168,11 +168,3 @@ with subtest("caches go to the unit's own folder, and nothing else is writable")
 with subtest("the exposure is at most 0.3"):
     score = machine.succeed(f"systemd-analyze security --no-pager --threshold=3 {UNIT} | tail -n 1")
     print(score)
-
-with subtest("a daemon whose loop is stuck is started again by the watchdog"):
-    daemon = shown("MainPID")
-    machine.succeed(f"systemctl kill --kill-whom=main --signal=SIGSTOP {UNIT}")
-    machine.wait_until_succeeds(f"test $(systemctl show --property MainPID --value {UNIT}) != {daemon}", timeout=90)
-    machine.wait_for_unit(UNIT)
-    wait_until_ready()
-    assert int(shown("NRestarts")) >= 1
