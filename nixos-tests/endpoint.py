@@ -34,6 +34,12 @@ with subtest("no engine runs here, and the key is nowhere to be seen"):
     machine.fail(f"systemctl cat {UNIT} | grep sword[f]ish")
     machine.fail(f"journalctl --unit {UNIT} --no-pager | grep sword[f]ish")
     assert "swordfish" not in json.dumps(ask("/status"))
+    machine.fail(f"curl -sf --unix-socket {SOCKET} http://d/metrics | grep sword[f]ish")
+    config = machine.succeed(f"systemctl show --property ExecStart {UNIT} | grep -o '/nix/store/[^ ]*[.]toml'").split()[
+        0
+    ]
+    assert "api_key_file" in machine.succeed(f"cat {config}")
+    machine.fail(f"grep sword[f]ish {config}")
     machine.fail("su -s /bin/sh alice -c 'cat /run/credentials/tacid-infer.service/api-key'")
 
 with subtest("with the network open to a host that has a name, the exposure is at most 1.1"):
