@@ -23,7 +23,7 @@
         paths = [ pkgs.tacid-infer ];
       };
       model.configuration.services.tacid-infer.model = lib.mkForce (
-        pkgs.runCommand "other.gguf" { } "cp ${(import ./model.nix { inherit pkgs; }).model} $out"
+        pkgs.runCommand "other-model" { } "cp ${(import ./model.nix { inherit pkgs; }).model} $out"
       );
     };
   };

@@ -83,4 +83,4 @@ for change in ("package", "model", "setting"):
         assert names() == {"nginx", "sshd"}
         assert machine.succeed("systemctl show --property InvocationID --value tacid-infer.socket") == socket
         running = machine.succeed(f"tr '\\0' ' ' < /proc/{engine}/cmdline; systemctl show --property ExecStart {UNIT}")
-        assert ("other.gguf" in running, "tacid-infer-other" in running) == (change == "model", change == "package")
+        assert ("other-model" in running, "tacid-infer-other" in running) == (change == "model", change == "package")

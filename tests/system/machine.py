@@ -43,7 +43,7 @@ def fill_store(store: Path, model: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{line}\n")
         path.chmod(0o755)
-    for name in ("tacid-infer-tiny-model", "other.gguf"):
+    for name in ("tacid-infer-tiny-model", "other-model"):
         shutil.copy(model, store / f"{_STAND_IN}-{name}")
 
 
