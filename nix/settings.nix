@@ -27,11 +27,14 @@ in
     parallel = key count "Turns that the engine serves at once.";
     threads = key types.ints.unsigned "CPU threads; 0 leaves it to the engine.";
     gpu_layers = key types.ints.unsigned "Layers to offload to the GPU; unset, the engine offloads what fits.";
-    gpu = key (types.enum [
-      "optional"
-      "expected"
-      "required"
-    ]) "Whether to warn, or not to be ready, while no layer is on a GPU. By `acceleration` and `requireGpu`.";
+    gpu =
+      key
+        (types.enum [
+          "optional"
+          "expected"
+          "required"
+        ])
+        "Whether to warn, or not to be ready, while no layer is on a GPU. By `acceleration` and `requireGpu`.";
     extra_args = key (types.listOf types.str) "Further flags of llama-server. Set `engine.extraArgs` instead.";
     start_timeout = key seconds "Seconds in which the model must load; the unit's time to start follows it.";
     stop_timeout = key seconds "Seconds between the engine's SIGTERM and its SIGKILL.";
