@@ -1,8 +1,8 @@
 """What the daemon adds to the engine's own time: the same turns through the daemon, and straight to its engine.
 
 python benchmarks/overhead.py [TURNS] [CALLERS] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else llama-server
-on PATH, else the embedded one; the model is the demo's. There are as many slots as callers, so that no turn waits for
-another. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with the
+on PATH, else the embedded one; the model is the tests' tiny one, whose own time is so short that the daemon's shows.
+There are as many slots as callers, so that no turn waits for another. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with the
 grammar and the messages that the daemon would have sent. Each turn has its seed, so that both ways give the same reply.
 """
 
@@ -21,17 +21,20 @@ from typing import Any
 
 import httpx
 
-from tacid_infer.demo import fetch_model
+from tacid_infer.engine.tiny_model import write_tiny_model
 from tacid_infer.service.config import find_engine
 
-ROUNDS = 2
+ROUNDS = 5
 TOOLS = [
     {
         "name": f"{verb}_{noun}",
         "description": f"{verb} the {noun}.",
         "parameters": {
             "type": "object",
-            "properties": {"unit": {"enum": ["nginx", "sshd", "caddy"]}, "count": {"type": "integer", "minimum": 0}},
+            "properties": {
+                "unit": {"enum": ["nginx", "sshd", "caddy"]},
+                "count": {"type": "integer", "minimum": 0, "maximum": 99},
+            },
             "required": ["unit"],
             "additionalProperties": False,
         },
@@ -40,7 +43,7 @@ TOOLS = [
     for noun in ("service", "timer")
 ]
 MESSAGES = [{"role": "user", "content": "Show the service nginx."}]
-SAMPLING = {"temperature": 0.8, "max_tokens": 40}
+SAMPLING = {"temperature": 0.8, "max_tokens": 120}
 
 
 async def until_ready(client: httpx.AsyncClient) -> None:
@@ -71,7 +74,7 @@ async def callers(count: int, turns: int, ask: Callable[[int], Awaitable[None]],
 
 async def measure(daemon: httpx.AsyncClient, engine: httpx.AsyncClient, turns: int, count: int) -> None:
     """Print the table."""
-    body = {"tools": TOOLS, "messages": MESSAGES, "tool_choice": "required"}
+    body = {"tools": TOOLS, "messages": MESSAGES, "tool_choice": "show_service"}
     built = (await daemon.post("/v1/turns", json=body)).json()
     replies: dict[int, Any] = {}
 
@@ -110,9 +113,11 @@ async def main() -> None:
     """Start a daemon, and measure."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 32
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 16
-    model = Path(sys.argv[3]) if len(sys.argv) > 3 else fetch_model()
     with tempfile.TemporaryDirectory(prefix="ti-") as made:
         folder = Path(made)
+        model = Path(sys.argv[3]) if len(sys.argv) > 3 else folder / "tiny.gguf"
+        if len(sys.argv) < 4:
+            write_tiny_model(model)
         settings = {
             "SOCKET__PATH": str(folder / "agent.sock"),
             "SOCKET__GROUP": "",
@@ -120,8 +125,8 @@ async def main() -> None:
             "ENGINE__MODEL": str(model),
             "ENGINE__SOCKET": str(folder / "engine.sock"),
             "ENGINE__PARALLEL": str(count),
-            "ENGINE__CONTEXT_TOKENS": "2048",
-            "LOG__LEVEL": "warning",
+            "ENGINE__CONTEXT_TOKENS": "8192",
+            "LOG__LEVEL": "error",
         }
         environment = {**os.environ, **{f"TACID_INFER_{key}": value for key, value in settings.items()}}
         environment.pop("TACID_INFER_ENGINE_COMMAND", None)
