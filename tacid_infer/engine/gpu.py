@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .asking import ask_engine
+
 LAYERS_VARIABLE = "LLAMA_ARG_N_GPU_LAYERS"
 """llama-server's own variable for the layers to offload."""
 
@@ -140,17 +142,10 @@ def verbose_variable(command: Sequence[str]) -> str:
     between. Builds before 9151 tell it unasked, and would take 4 from the earlier variable as a wish for every token.
     """
     try:
-        done = subprocess.run(
-            [*command, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_VERSION_TIMEOUT,
-            check=False,
-        )
+        done = ask_engine(command, "--version", timeout=_VERSION_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired):
         return "LLAMA_ARG_LOG_VERBOSITY"
-    found = re.search(rb"version: (\d+) \(", done.stdout)
+    found = re.search(rb"version: (\d+) \(", done.stdout + done.stderr)
     return "LLAMA_LOG_VERBOSITY" if found and 9151 <= int(found[1]) < 9360 else "LLAMA_ARG_LOG_VERBOSITY"
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..engine.asking import ask_engine
 from ..engine.gpu import listed_gpus
 from ..engine.process import in_words
 from ..errors import InvalidConfiguration
@@ -95,19 +96,12 @@ def _engine(config: Config) -> Finding:
         return Finding(what, False, error.message, "take the flag out of engine.extra_args")
     shown = " ".join(command)
     try:
-        done = subprocess.run(
-            [*command, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_VERSION_TIMEOUT,
-            check=False,
-        )
+        done = ask_engine(command, "--version", timeout=_VERSION_TIMEOUT)
     except subprocess.TimeoutExpired:
         return Finding(what, False, f"{shown} --version does not come to an end", install)
     except OSError as error:
         return Finding(what, False, f"{shown}: {error.strerror}", install)
-    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    lines = (done.stdout + done.stderr).decode("utf-8", "replace").split("\n")
     if done.returncode:
         last = next((line for line in reversed(lines) if line.strip()), "")
         said = f"; it says: {last}" if last else ""
@@ -127,14 +121,7 @@ def _gpu(config: Config) -> Iterator[Finding]:
     if not wanted:
         return
     try:
-        done = subprocess.run(
-            [*settings.command, "--list-devices"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_VERSION_TIMEOUT,
-            check=False,
-        )
+        done = ask_engine(settings.command, "--list-devices", timeout=_VERSION_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired):
         return
     gpus = listed_gpus(done.stdout.decode("utf-8", "replace"))
