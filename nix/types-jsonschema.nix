@@ -1,4 +1,4 @@
-# Types of jsonschema for mypy, which nixos-26.05 does not package.
+# Types of jsonschema for mypy: the nixpkgs tree that the flake was evaluated with (July 2026) does not package them.
 { lib, python3Packages }:
 python3Packages.buildPythonPackage rec {
   pname = "types-jsonschema";
