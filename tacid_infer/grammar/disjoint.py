@@ -17,8 +17,12 @@ _MOST_BRANCHES = 48
 _DEEPEST = 8
 
 
-def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: tuple[Site, ...]) -> list[Site]:
+def make_exclusive(
+    normaliser: Normal, site: Site, branches: list[Site], beside: list[Form], path: tuple[Site, ...]
+) -> list[Site]:
     """The branches, each without the instances that it shares with another.
+
+    What stands beside them (a required tag, say) helps to tell them apart.
 
     Branches that are provably disjoint stay as they are. A shared instance is excluded through the other branch's
     negation where one can be written; else both branches are admitted, and that is reported.
@@ -26,7 +30,8 @@ def make_exclusive(normaliser: Normal, site: Site, branches: list[Site], path: t
     if len(branches) > _MOST_BRANCHES:
         normaliser.report(site, "oneOf", "too many branches to hold against each other")
         return branches
-    forms = [normaliser.apply(branch, [Form()], path) for branch in branches]
+    whole = beside[0] if len(beside) == 1 else Form()
+    forms = [normaliser.apply(branch, [whole.copy()], path) for branch in branches]
     denials: list[list[Site]] = [[] for _ in branches]
     negations: dict[int, Site | None] = {}
     for one, other in combinations(range(len(branches)), 2):

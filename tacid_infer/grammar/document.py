@@ -11,11 +11,14 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
 from ..errors import InvalidSchema
+from .annotations import ANNOTATIONS
 
 Token: TypeAlias = str | int
 
 _HOLDS_NO_SCHEMA = frozenset(("const", "enum", "default", "examples", "example"))
-_SIBLINGS_IGNORED = ("draft-03", "draft-04", "draft-06", "draft-07")
+_REFERENCE = ANNOTATIONS | {"$ref"}
+_NO_CONDITIONS = ("draft-03", "draft-04", "draft-06")
+_SIBLINGS_IGNORED = (*_NO_CONDITIONS, "draft-07")
 
 
 class Derived(dict[str, Any]):
@@ -66,9 +69,12 @@ class Document:
         self._sites: dict[int, Site] = {id(schema): self.root}
         self._derived: list[Any] = []
         self._targets: dict[str, Site] | None = None
-        dialect = schema.get("$schema") if isinstance(schema, Mapping) else None
-        self.siblings_ignored = isinstance(dialect, str) and any(draft in dialect for draft in _SIBLINGS_IGNORED)
+        self._ends: dict[Site, Site] = {}
+        dialect = str(schema.get("$schema")) if isinstance(schema, Mapping) else ""
+        self.siblings_ignored = any(draft in dialect for draft in _SIBLINGS_IGNORED)
         """Whether a ``$ref`` hides the keywords beside it, as drafts up to 7 say."""
+        self.conditions_ignored = any(draft in dialect for draft in _NO_CONDITIONS)
+        """Whether the draft that the schema declares came before ``if``: its validators let all pass that it refuses."""
 
     def child(self, site: Site, *tokens: Token) -> Site:
         """The subschema at these steps below a site."""
@@ -88,13 +94,37 @@ class Document:
         made = self._sites[id(schema)] = Site(schema, site, ())
         return made
 
+    def end(self, site: Site) -> Site:
+        """Where a schema that is a ``$ref`` and no more leads; the site itself if it demands anything else.
+
+        Places that refer to one schema are one place: it is compiled once, however often it is referred to.
+        """
+        known = self._ends.get(site)
+        if known is None:
+            here, passed = site, {site}
+            while (target := self._only(here)) is not None and target not in passed:
+                passed.add(target)
+                here = target
+            # What leads in a circle stays, to be told as the error that it is.
+            known = self._ends[site] = site if self._only(here) is not None else here
+        return known
+
+    def _only(self, site: Site) -> Site | None:
+        schema = site.schema
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str) or not (self.siblings_ignored or schema.keys() <= _REFERENCE):
+            return None
+        target = self.resolve(site, reference)
+        return target if target is not None and isinstance(target.schema, (Mapping, bool)) else None
+
     def resolve(self, site: Site, reference: str) -> Site | None:
         """The site that a ``$ref`` at ``site`` leads to, or None if it leads nowhere in this document."""
         resource = self._resource(site)
         if reference == "#":
             return resource
         if reference.startswith("#/"):
-            return self._follow(resource, reference[1:])
+            # Where `id` names something else than the schema, as it does in the wild, the pointer is the root's.
+            return self._follow(resource, reference[1:]) or self._follow(self.root, reference[1:])
         uri, fragment = urldefrag(urljoin(self._base(site), reference))
         if fragment and not fragment.startswith("/"):
             return self._index().get(f"{uri}#{unquote(fragment)}")

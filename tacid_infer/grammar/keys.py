@@ -11,7 +11,7 @@ from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
 from .shared import RuleMaker, SharedRules, make_shared
 from .texts import automaton_body, one_key_char
-from .values import quote
+from .values import STRING, quote
 
 
 def closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
@@ -46,6 +46,8 @@ def name_filter(form: Form, maker: Maker) -> Automaton | None:
 def _names(site: Site, maker: Maker) -> Automaton | None:
     found: Automaton | None = None
     for form in maker.alternatives((site,)):
+        if not form.types & STRING:
+            continue
         one: Automaton | None = None
         try:
             if form.literals is not None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from .annotations import ANNOTATIONS
 from .disjoint import make_exclusive
-from .document import Derived, Document, Site
+from .document import Derived, Document, Site, Token
 from .forms import Form, Goal, ItemMap, KeyMap, KeyRule
 from .keywords import ADDERS, read_pattern
 from .negation import negate
@@ -20,7 +20,10 @@ from .values import TYPE_NAMES, identity, short, type_of
 Report: TypeAlias = Callable[[Site, str, str], None]
 """Takes the site, the keyword and the reason of a widening."""
 
-MOST_ALTERNATIVES = 256
+_MOST_BRANCHES = 256
+_MOST_COMBINATIONS = 32
+"""Each of the values below is compiled once for every combination that differs in its demand, and so on below that: what
+multiplies is bounded much sooner than what one schema lists."""
 _DEEPEST = 120
 
 
@@ -92,7 +95,7 @@ class Normaliser:
         return forms
 
     def _add_keys(self, site: Site, forms: list[Form]) -> None:
-        schema, child = site.schema, self.document.child
+        schema, child = site.schema, self._held
         named: dict[str, Site] = {}
         if "properties" in schema:
             if not isinstance(schema["properties"], Mapping):
@@ -112,7 +115,7 @@ class Normaliser:
                 form.keys += (KeyMap(site, named, tuple(patterns), others, closes),)
 
     def _add_items(self, site: Site, forms: list[Form]) -> None:
-        schema, child = site.schema, self.document.child
+        schema, child = site.schema, self._held
         listed = "prefixItems" if "prefixItems" in schema else "items"
         prefix: tuple[Site, ...] = ()
         rest: Site | None = None
@@ -127,6 +130,9 @@ class Normaliser:
             rest = child(site, "items")
         for form in forms:
             form.items += (ItemMap(site, prefix, rest),)
+
+    def _held(self, site: Site, *tokens: Token) -> Site:
+        return self.document.end(self.document.child(site, *tokens))
 
     # In-place applicators
 
@@ -160,7 +166,7 @@ class Normaliser:
         listed = [literals for branch in branches if (literals := _listed(branch)) is not None]
         keys = [identity(item) for literals in listed for item in literals]
         if len(listed) < len(branches) or len(set(keys)) < len(keys):
-            branches = make_exclusive(self, site, branches, path)
+            branches = make_exclusive(self, site, branches, forms, path)
         return self._either(site, "oneOf", branches, forms, path)
 
     def _branches(self, site: Site, keyword: str, value: Any) -> list[Site]:
@@ -172,13 +178,11 @@ class Normaliser:
         self, site: Site, keyword: str, branches: Sequence[Site], forms: list[Form], path: tuple[Site, ...]
     ) -> list[Form]:
         branches = self._gathered(site, branches)
-        if len(branches) * len(forms) > MOST_ALTERNATIVES:
-            self.report(site, keyword, "too many alternatives to tell apart")
-            return forms
+        most = _MOST_BRANCHES if len(forms) == 1 or len(branches) == 1 else max(_MOST_COMBINATIONS, len(forms))
         found: list[Form] = []
         for branch in branches:
             found.extend(self.apply(branch, [form.copy() for form in forms], path))
-            if len(found) > MOST_ALTERNATIVES:
+            if len(found) > most:
                 self.report(site, keyword, "too many alternatives to tell apart")
                 return forms
         return found
@@ -199,6 +203,9 @@ class Normaliser:
         return self.apply(denied, forms, path)
 
     def _if(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
+        if self.document.conditions_ignored:
+            self.report(site, "if", "the draft that the schema declares has no such keyword")
+            return forms
         child = self.document.child
         condition = child(site, "if")
         then = child(site, "then") if "then" in site.schema else Site(True, site, ())
@@ -221,6 +228,8 @@ class Normaliser:
         for key, demand in value.items():
             if isinstance(demand, str):
                 demand = [demand]  # Draft 3.
+            elif isinstance(demand, Mapping) and demand.keys() - ANNOTATIONS == {"required"}:
+                demand = demand["required"]  # No alternatives, then.
             if isinstance(demand, list):
                 for form in forms:
                     form.dependents += ((key, tuple(map(str, demand)), site),)

@@ -111,6 +111,51 @@ def test_siblings_of_a_reference() -> None:
     assert admits(compile_schema(schema), "2")
 
 
+@pytest.mark.parametrize("keyword", ["id", "$id"])
+def test_a_pointer_past_an_identifier(keyword: str) -> None:
+    """Schemas in the wild give definitions an identifier, and point from within them at the document's root."""
+    schema = {
+        "definitions": {
+            "name": {keyword: "/name", "type": "string"},
+            "user": {keyword: "/user", "properties": {"n": {"$ref": "#/definitions/name"}}, "required": ["n"]},
+        },
+        "type": "object",
+        "properties": {"u": {"type": "object", "$ref": "#/definitions/user"}},
+        "required": ["u"],
+    }
+    compiled = explain_schema(schema)
+    assert compiled.widened == ()
+    assert admits(compiled.text, '{"u": {"n": "a"}}')
+    assert not admits(compiled.text, '{"u": {"n": 1}}')
+
+
+@pytest.mark.parametrize(("draft", "enforced"), [("draft-04", False), ("draft-06", False), ("draft-07", True)])
+def test_conditions_before_they_were_there(draft: str, enforced: bool) -> None:
+    """What `if` refuses is legal where the declared draft has no such keyword."""
+    schema = {
+        "$schema": f"http://json-schema.org/{draft}/schema#",
+        "type": "object",
+        "properties": {"k": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["k"],
+        "if": {"properties": {"k": {"const": "a"}}},
+        "then": {"required": ["n"]},
+    }
+    compiled = explain_schema(schema)
+    assert admits(compiled.text, '{"k": "a"}') != enforced
+    assert admits(compiled.text, '{"k": "a", "n": 1}')
+    assert [place.keyword for place in compiled.widened] == ([] if enforced else ["if"])
+
+
+def test_what_is_referred_to_often_is_written_once() -> None:
+    large = {"type": "object", "properties": {f"name{number}": {"type": "integer"} for number in range(100)}}
+
+    def size(references: int) -> int:
+        properties = {f"r{number}": {"$ref": "#/$defs/large", "title": str(number)} for number in range(references)}
+        return len(compile_schema({"$defs": {"large": large}, "type": "object", "properties": properties}))
+
+    assert size(20) < 1.5 * size(1)
+
+
 def test_definitions_belong_to_their_tool() -> None:
     def tool(name: str, keyword: str, value: str) -> dict[str, Any]:
         parameters = {

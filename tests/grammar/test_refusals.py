@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacid_infer.errors import InvalidSchema, InvalidTool, InvalidToolChoice, SchemaError, UnsatisfiableSchema
-from tacid_infer.grammar import compile_schema, compile_turn
+from tacid_infer.grammar import compile_schema, compile_turn, explain_schema
 
 from ..conftest import admits
 
@@ -90,6 +90,20 @@ def test_large_schema_compiles_to_a_grammar_of_linear_size(name: str) -> None:
         return compile_schema({"type": "object", "properties": properties})
 
     assert len(grammar(4_000)) < 12 * len(grammar(500))
+
+
+def test_combinations_are_bounded() -> None:
+    """Unions side by side multiply, and so do those in what they name: what is not told apart is reported."""
+
+    def either(depth: int) -> dict[str, Any]:
+        below: dict[str, Any] = either(depth - 1) if depth else {}
+        pairs = [{"anyOf": [{"required": [name]}, {"properties": {name: below}}]} for name in "abcdefgh"]
+        return {"type": "object", "allOf": pairs}
+
+    compiled = explain_schema(either(3))
+    assert len(compiled.text) < 1_000_000
+    assert "anyOf" in {place.keyword for place in compiled.widened}
+    assert admits(compiled.text, '{"a": {"b": 1}}')
 
 
 def test_keys_of_a_large_alphabet_stay_linear() -> None:
