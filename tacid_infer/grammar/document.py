@@ -74,7 +74,7 @@ class Document:
         self.siblings_ignored = any(draft in dialect for draft in _SIBLINGS_IGNORED)
         """Whether a ``$ref`` hides the keywords beside it, as drafts up to 7 say."""
         self.conditions_ignored = any(draft in dialect for draft in _NO_CONDITIONS)
-        """Whether the draft that the schema declares came before ``if``: its validators let all pass that it refuses."""
+        """Whether the draft that the schema declares came before ``if``, which its validators then do not read."""
 
     def child(self, site: Site, *tokens: Token) -> Site:
         """The subschema at these steps below a site."""

@@ -22,7 +22,7 @@ Report: TypeAlias = Callable[[Site, str, str], None]
 
 _MOST_BRANCHES = 256
 _MOST_COMBINATIONS = 32
-"""Each of the values below is compiled once for every combination that differs in its demand, and so on below that: what
+"""A value is compiled once for each combination that demands something else of it, and so on below that: so what
 multiplies is bounded much sooner than what one schema lists."""
 _DEEPEST = 120
 
