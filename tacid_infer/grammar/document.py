@@ -163,7 +163,7 @@ class Document:
         """The nearest enclosing schema that has an identifier of its own."""
         here: Site | None = site
         while here is not None and here.parent is not None:
-            if _identifier(here.schema):
+            if self._identifier(here.schema):
                 return here
             here = here.parent
         return self.root
@@ -172,7 +172,7 @@ class Document:
         identifiers: list[str] = []
         here: Site | None = site
         while here is not None:
-            if identifier := _identifier(here.schema):
+            if identifier := self._identifier(here.schema):
                 identifiers.append(identifier)
             here = here.parent
         base = ""
@@ -190,7 +190,7 @@ class Document:
             site, base = todo.pop()
             schema = site.schema
             if isinstance(schema, Mapping):
-                if identifier := _identifier(schema):
+                if identifier := self._identifier(schema):
                     base = urldefrag(urljoin(base, identifier))[0]
                     self._targets.setdefault(base, site)
                 elif site.parent is None:
@@ -205,16 +205,15 @@ class Document:
             todo.extend((self._step(site, step), base) for step in reversed(steps))
         return self._targets
 
-
-def _identifier(schema: Any) -> str | None:
-    """A schema's own base URI; an ``id`` that is only a fragment is an anchor (draft 4)."""
-    if not isinstance(schema, Mapping):
+    def _identifier(self, schema: Any) -> str | None:
+        """A schema's own base URI; an ``id`` that is only a fragment is an anchor (draft 4)."""
+        if not isinstance(schema, Mapping) or (self.siblings_ignored and "$ref" in schema):
+            return None
+        for keyword in ("$id", "id"):
+            value = schema.get(keyword)
+            if isinstance(value, str) and value and not value.startswith("#"):
+                return value
         return None
-    for keyword in ("$id", "id"):
-        value = schema.get(keyword)
-        if isinstance(value, str) and value and not value.startswith("#"):
-            return value
-    return None
 
 
 def _anchors(schema: Mapping[str, Any]) -> list[str]:

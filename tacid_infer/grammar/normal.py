@@ -262,7 +262,7 @@ class Normaliser:
                     return forms
                 named.update((name, anything) for name in keys.named)
                 patterns.extend(KeyRule(rule.pattern, anything) for rule in keys.patterns)
-        if any(keyword in site.schema for keyword in ("anyOf", "if", "dependentSchemas")):
+        if any(keyword in site.schema for keyword in ("anyOf", "if", "dependentSchemas", "not")):
             self.report(site, "unevaluatedProperties", "a key that any branch names is admitted in every branch")
         for form in forms:
             form.keys += (KeyMap(site, named, tuple(patterns), site_rest, closes=True),)

@@ -106,9 +106,17 @@ def test_anchors_and_identifiers() -> None:
 def test_siblings_of_a_reference() -> None:
     schema: dict[str, Any] = {"$defs": {"a": {"type": "integer"}}, "$ref": "#/$defs/a", "minimum": 3}
     assert not admits(compile_schema(schema), "2")
-    # Draft 7 hides what stands beside a reference.
+    # Draft 7 hides what stands beside a reference, and that is also an identifier, which would change what it means.
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     assert admits(compile_schema(schema), "2")
+    base = {
+        "$id": "https://example.test/",
+        "$schema": schema["$schema"],
+        "definitions": {"n": {"$id": "n", "type": "null"}},
+    }
+    below = {**base, "allOf": [{"$id": "below/", "$ref": "n"}]}
+    assert admits(compile_schema(below), "null")
+    assert not admits(compile_schema(below), "1")
 
 
 @pytest.mark.parametrize("keyword", ["id", "$id"])
