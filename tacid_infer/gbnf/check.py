@@ -78,7 +78,11 @@ def _survey(rules: Mapping[str, Expr]) -> tuple[dict[str, Facts], set[str]]:
     productive: set[str] = set()
     waiting: list[str] = []
     for name in _bottom_up(facts):
-        if _blockers(rules[name], productive, rules) is None:
+        fact = facts[name]
+        needs_nothing_else = not fact.hollow and all(
+            other in productive or other not in facts for other in fact.mentions
+        )
+        if needs_nothing_else or _blockers(rules[name], productive, rules) is None:
             productive.add(name)
         else:
             waiting.append(name)

@@ -47,6 +47,12 @@ class Lit(_Value):
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Lit and self.text == other.text
+
     def _fields(self) -> tuple[Any, ...]:
         return (self.text,)
 
@@ -73,6 +79,12 @@ class Ref(_Value):
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Ref and self.name == other.name
 
     def _fields(self) -> tuple[Any, ...]:
         return (self.name,)
