@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..gbnf import Alt, Chars, Expr, Lit, Ref, alt, seq
+from ..gbnf import Alt, Chars, Expr, Lit, Ref, Seq, seq
 from ..regular import ANYTHING, Automaton, Product, TooLarge, from_pattern, from_words
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
@@ -132,9 +132,9 @@ def _other_than(ending: str) -> SharedRules:
         return make_shared("key", ending, lambda maker: automaton_body(words, 0, None, maker, chars=one_key_char))
 
     def build(maker: RuleMaker) -> Expr:
-        expr = _away((), ends=False)
+        expr: Expr = Alt(_away((), ends=False))
         for number, char in enumerate(reversed(ending)):
-            expr = alt([_away((char,), ends=True), seq(Lit(char), expr)])
+            expr = Alt((*_away((char,), ends=True), Seq((Lit(char), expr))))
             if number % 16 == 15:
                 expr = maker.define(expr)
         return expr
@@ -143,12 +143,12 @@ def _other_than(ending: str) -> SharedRules:
 
 
 @lru_cache(maxsize=1024)
-def _away(chars: tuple[str, ...], *, ends: bool) -> Expr:
+def _away(chars: tuple[str, ...], *, ends: bool) -> tuple[Expr, Expr]:
     """A key goes on with none of these characters, or, if it may, ends."""
     points = sorted({0x22, 0x5C, *map(ord, chars)})
     other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
     stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))
-    return Alt((seq(other, Ref("key-rest")), stop))
+    return seq(other, Ref("key-rest")), stop
 
 
 def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
@@ -158,12 +158,12 @@ def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
         branches.setdefault(name[depth : depth + 1], []).append(name)
     ends = "" not in branches
     branches.pop("", None)
-    options = [_away(tuple(branches), ends=ends)]
+    options = [*_away(tuple(branches), ends=ends)]
     for char, group in branches.items():
         if len(group) == 1:
             rest: Expr = maker.share(_other_than(group[0][depth + 1 :]))
         else:
             rest = _leaving(group, depth + 1, maker)
-        options.append(seq(Lit(char), rest))
-    expr = alt(options)
+        options.append(Seq((Lit(char), rest)))
+    expr = Alt(tuple(options))
     return maker.define(expr) if depth % 16 == 15 else expr
