@@ -1,9 +1,12 @@
 """What the daemon adds to the engine's own time: the same turns through the daemon, and straight to its engine.
 
-python benchmarks/overhead.py [TURNS] [CALLERS] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else llama-server
-on PATH, else the embedded one; the model is the tests' tiny one, whose own time is so short that the daemon's shows.
-There are as many slots as callers, so that no turn waits for another. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with the
-grammar and the messages that the daemon would have sent. Each turn has its seed, so that both ways give the same reply.
+python benchmarks/overhead.py [TURNS] [CALLERS] [PAUSE] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else
+llama-server on PATH, else the embedded one; the model is the tests' tiny one, whose own time is so short that the
+daemon's shows. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with
+the grammar and the messages that the daemon would have sent, and streamed, as the daemon has it. Each turn has its seed,
+so that both ways give the same reply. A caller pauses before each turn (PAUSE seconds on average), and the engine has one
+thread and as many slots as callers: where it has all cores, or no pause, everything waits for them, this benchmark too,
+and what is measured is how many turns they can serve. A PAUSE of 0 shows that.
 """
 
 from __future__ import annotations
@@ -11,14 +14,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
+import aiohttp
 import httpx
 
 from tacid_infer.engine.tiny_model import write_tiny_model
@@ -57,13 +61,16 @@ async def until_ready(client: httpx.AsyncClient) -> None:
         await asyncio.sleep(0.1)
 
 
-async def callers(count: int, turns: int, ask: Callable[[int], Awaitable[None]], first: int) -> list[float]:
+async def callers(
+    count: int, turns: int, ask: Callable[[int], Awaitable[None]], first: int, pause: float
+) -> list[float]:
     """So many callers, each with a turn after the other; milliseconds of each turn."""
     taken: list[float] = []
     left = iter(range(first, first + turns))
 
     async def call() -> None:
         for seed in left:
+            await asyncio.sleep(random.Random(seed).uniform(0, 2 * pause))
             started = time.perf_counter()
             await ask(seed)
             taken.append((time.perf_counter() - started) * 1e3)
@@ -72,28 +79,30 @@ async def callers(count: int, turns: int, ask: Callable[[int], Awaitable[None]],
     return taken
 
 
-async def measure(daemon: httpx.AsyncClient, engine: httpx.AsyncClient, turns: int, count: int) -> None:
+async def measure(
+    daemon: httpx.AsyncClient, engine: aiohttp.ClientSession, turns: int, count: int, pause: float
+) -> None:
     """Print the table."""
     body = {"tools": TOOLS, "messages": MESSAGES, "tool_choice": "show_service"}
     built = (await daemon.post("/v1/turns", json=body)).json()
-    replies: dict[int, Any] = {}
 
     async def through(seed: int) -> None:
         answer = (await daemon.post("/v1/complete", json={**body, **SAMPLING, "seed": seed})).json()
         assert answer.get("type") == "call", answer
-        replies[seed] = answer["arguments"]
 
     async def straight(seed: int) -> None:
-        asked = {"messages": built["messages"], "grammar": built["grammar"], **SAMPLING, "seed": seed}
-        answer = (await engine.post("/v1/chat/completions", json=asked)).json()
-        assert json.loads(answer["choices"][0]["message"]["content"])["arguments"] is not None
+        asked = {
+            "messages": built["messages"], "grammar": built["grammar"], **SAMPLING, "seed": seed, "stream": True,
+        }  # fmt: skip
+        async with engine.post("http://engine/v1/chat/completions", json=asked) as response:
+            assert (await response.read()).endswith(b"data: [DONE]\n\n")
 
     ours: list[float] = []
     theirs: list[float] = []
     for number in range(ROUNDS + 1):
         first = number * turns
-        found = await callers(count, turns, through, first)
-        other = await callers(count, turns, straight, first)
+        found = await callers(count, turns, through, first, pause)
+        other = await callers(count, turns, straight, first, pause)
         if number:  # The first round warms both up.
             ours += found
             theirs += other
@@ -111,12 +120,13 @@ async def measure(daemon: httpx.AsyncClient, engine: httpx.AsyncClient, turns: i
 
 async def main() -> None:
     """Start a daemon, and measure."""
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 32
+    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 16
+    pause = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
     with tempfile.TemporaryDirectory(prefix="ti-") as made:
         folder = Path(made)
-        model = Path(sys.argv[3]) if len(sys.argv) > 3 else folder / "tiny.gguf"
-        if len(sys.argv) < 4:
+        model = Path(sys.argv[4]) if len(sys.argv) > 4 else folder / "tiny.gguf"
+        if len(sys.argv) < 5:
             write_tiny_model(model)
         settings = {
             "SOCKET__PATH": str(folder / "agent.sock"),
@@ -124,6 +134,7 @@ async def main() -> None:
             "ENGINE__COMMAND": json.dumps(find_engine(os.environ.get("TACID_INFER_ENGINE_COMMAND", ""))),
             "ENGINE__MODEL": str(model),
             "ENGINE__SOCKET": str(folder / "engine.sock"),
+            "ENGINE__THREADS": "1",
             "ENGINE__PARALLEL": str(count),
             "ENGINE__CONTEXT_TOKENS": "8192",
             "LOG__LEVEL": "error",
@@ -131,18 +142,16 @@ async def main() -> None:
         environment = {**os.environ, **{f"TACID_INFER_{key}": value for key, value in settings.items()}}
         environment.pop("TACID_INFER_ENGINE_COMMAND", None)
         serving = await asyncio.create_subprocess_exec(sys.executable, "-m", "tacid_infer", "serve", env=environment)
-        clients = [
-            httpx.AsyncClient(
-                transport=httpx.AsyncHTTPTransport(uds=str(folder / name)), base_url="http://local", timeout=600
-            )
-            for name in ("agent.sock", "engine.sock")
-        ]
+        transport = httpx.AsyncHTTPTransport(uds=str(folder / "agent.sock"))
+        connector = aiohttp.UnixConnector(str(folder / "engine.sock"), force_close=True, limit=0)
         try:
-            await until_ready(clients[0])
-            await measure(*clients, turns, count)
+            async with (
+                httpx.AsyncClient(transport=transport, base_url="http://local", timeout=600) as daemon,
+                aiohttp.ClientSession(connector=connector) as engine,
+            ):
+                await until_ready(daemon)
+                await measure(daemon, engine, turns, count, pause)
         finally:
-            for client in clients:
-                await client.aclose()
             serving.terminate()
             await serving.wait()
 

@@ -24,6 +24,7 @@ python3Packages.buildPythonApplication {
 
   build-system = [ python3Packages.hatchling ];
   dependencies = with python3Packages; [
+    aiohttp
     httpx
     jsonschema
     prometheus-client

@@ -7,14 +7,15 @@ vLLM's ``structured_outputs``.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-import httpx
+import aiohttp
 
 from ..errors import ContextOverflow, EngineDied, EngineError, EngineRefused, EngineStarting, EngineTimeout
 
@@ -90,35 +91,57 @@ class EngineClient:
     ) -> None:
         self.dialect = dialect
         self.model = model
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        transport = httpx.AsyncHTTPTransport(uds=socket) if socket else httpx.AsyncHTTPTransport()
-        self._http = httpx.AsyncClient(
-            transport=transport, base_url=url, headers=headers, timeout=None, trust_env=False, follow_redirects=False
-        )
+        self._socket = socket
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._session: aiohttp.ClientSession | None = None
+
+    def _http(self) -> aiohttp.ClientSession:
+        """Made at the first request, as it belongs to the event loop that runs then."""
+        if self._session is None:
+            # No connection serves twice: an engine that closes an idle one just then would look like one that died.
+            kept: dict[str, Any] = {"limit": 0, "force_close": True}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(self._socket, **kept) if self._socket else aiohttp.TCPConnector(**kept),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            )
+        return self._session
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+        """Send a body; the answer's head, with its content still to be read."""
+        data = io.BytesIO(json.dumps(body, ensure_ascii=False).encode())
+        headers = {"Content-Type": "application/json"}
+        return await self._http().post(self._url + path, data=data, headers=headers, allow_redirects=False)
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._http.aclose()
+        if self._session is not None:
+            await self._session.close()
 
     async def health(self, timeout: float) -> bool:
         """Whether the engine says that it is ready, within ``timeout`` seconds."""
         try:
-            async with asyncio.timeout(timeout):
-                return (await self._http.get("/health")).status_code == 200
-        except (httpx.HTTPError, TimeoutError):
+            async with (
+                asyncio.timeout(timeout),
+                self._http().get(f"{self._url}/health", allow_redirects=False) as response,
+            ):
+                return response.status == 200
+        except (aiohttp.ClientError, TimeoutError):
             return False
 
     async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> Any:
         """POST a body to one of the engine's other routes (/tokenize, /apply-template); its JSON answer."""
         try:
-            async with asyncio.timeout(timeout):
-                response = await self._http.post(path, json=body)
+            async with asyncio.timeout(timeout), await self._post(path, body) as response:
+                content = await response.read()
         except TimeoutError:
             raise EngineTimeout(f"the engine did not answer {path} within {timeout:g} s") from None
-        except httpx.HTTPError as error:
+        except aiohttp.ClientError as error:
             raise EngineDied(f"the connection to the engine broke: {_words(error)}") from None
-        _raise_for_status(response.status_code, response.content)
-        return response.json()
+        _raise_for_status(response.status, content)
+        return json.loads(content)
 
     async def complete(self, request: EngineRequest, *, timeout: float, silence: float | None = None) -> EngineReply:
         """One turn, whole. The same as ``stream``, without the pieces."""
@@ -147,29 +170,22 @@ class EngineClient:
         collected = _Collected()
         try:
             async with asyncio.timeout_at(deadline):
-                send = self._http.build_request("POST", "/v1/chat/completions", json=self._body(request))
-                response = await self._http.send(send, stream=True)
+                response = await self._post("/v1/chat/completions", self._body(request))
             try:
-                if response.status_code != 200:
+                if response.status != 200:
                     async with asyncio.timeout_at(deadline):
-                        _raise_for_status(response.status_code, await response.aread())
-                lines = response.aiter_bytes()
-                started = False
-                async with aclosing(_lines(lines)) as events:
-                    while True:
-                        limit = deadline
-                        if started and silence is not None:
-                            limit = min(deadline, asyncio.get_running_loop().time() + silence)
-                        async with asyncio.timeout_at(limit):
-                            line = await anext(events, None)
-                        if line is None or line == b"data: [DONE]":
-                            break
-                        text = collected.add(line)
-                        if text:
-                            started = True
-                            yield EngineDelta(text)
+                        _raise_for_status(response.status, await response.read())
+                while not collected.whole:
+                    limit = deadline
+                    if collected.content and silence is not None:
+                        limit = min(deadline, asyncio.get_running_loop().time() + silence)
+                    async with asyncio.timeout_at(limit):
+                        # All that has come by now: a busy daemon handles several tokens at once.
+                        chunk = await response.content.readany()
+                    if text := collected.add(chunk):
+                        yield EngineDelta(text)
             finally:
-                await response.aclose()
+                response.close()
         except TimeoutError:
             raise EngineTimeout(
                 f"no end of the reply within {timeout:g} s"
@@ -178,9 +194,9 @@ class EngineClient:
                 text=collected.content or None,
                 silent=not collected.content or asyncio.get_running_loop().time() < deadline,
             ) from None
-        except httpx.ConnectError as error:
+        except aiohttp.ClientConnectorError as error:
             raise EngineStarting(f"the engine does not listen: {_words(error)}", retry_after=1) from None
-        except httpx.HTTPError as error:
+        except aiohttp.ClientError as error:
             raise EngineDied(
                 f"the engine closed the connection in the middle of a reply: {_words(error)}",
                 text=collected.content or None,
@@ -207,17 +223,38 @@ class EngineClient:
 
 
 class _Collected:
-    """The reply as it comes together."""
+    """The reply as it comes together.
+
+    Attributes:
+        whole: whether the stream has come to its end.
+    """
 
     def __init__(self) -> None:
+        self.whole = False
         self.content = ""
         self.calls: dict[int, list[str]] = {}
         self.finish_reason = ""
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self._rest = b""
 
-    def add(self, line: bytes) -> str:
-        """Take one line of the event stream; returns the content that it adds."""
+    def add(self, chunk: bytes) -> str:
+        """Take a piece of the event stream, empty at its end; returns the content that it adds.
+
+        Only whole lines are decoded, so that no character is cut.
+        """
+        *lines, self._rest = (self._rest + (chunk or b"\n")).split(b"\n")
+        added = ""
+        for line in map(bytes.strip, lines):
+            if line == b"data: [DONE]":
+                self.whole = True
+                break
+            added += self._event(line)
+        self.content += added
+        self.whole = self.whole or not chunk
+        return added
+
+    def _event(self, line: bytes) -> str:
         if not line.startswith((b"data:", b"error:", b"{")):
             return ""
         try:
@@ -243,7 +280,6 @@ class _Collected:
                 known[0] += function.get("name") or ""
                 known[1] += function.get("arguments") or ""
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        self.content += added
         return added
 
     def reply(self) -> EngineReply:
@@ -251,18 +287,6 @@ class _Collected:
             raise EngineDied("the engine closed the connection in the middle of a reply", text=self.content or None)
         calls = tuple((name, arguments) for _, (name, arguments) in sorted(self.calls.items()))
         return EngineReply(self.content, calls, self.finish_reason, self.usage, self.timings)
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The stream's lines, as bytes: only whole lines are decoded, so that no character is cut."""
-    rest = b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield line.strip()
-    if rest.strip():
-        yield rest.strip()
 
 
 def _raise_for_status(status: int, content: bytes) -> None:

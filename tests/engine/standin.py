@@ -127,14 +127,18 @@ class Handler(BaseHTTPRequestHandler):
         self.events(events, finish=finish)
 
     def events(self, events: list[object], *, finish: bool = True) -> None:
-        self.raw(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events), finish=finish)
+        self.raw(*(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events), finish=finish)
 
-    def raw(self, body: bytes, *, finish: bool = True) -> None:
+    def raw(self, *chunks: bytes, finish: bool = True) -> None:
+        """Send them apart, as an engine does that needs a moment for each token."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
+        for chunk in chunks:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+            self.wfile.flush()
+            time.sleep(0.001)
         if finish:
             self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
