@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
 import re
 import stat
 import struct
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,18 +153,34 @@ def _group(group: str) -> Finding:
 
 def check_model(path: Path | None) -> Finding:
     """Whether a model file can be loaded: readable, and GGUF by its header."""
-    what = "model"
     if path is None:
-        return Finding(what, False, "engine.model is not set", "set it to the path of a GGUF file, or set endpoint.url")
+        advice = "set it to the path of a GGUF file, or set endpoint.url"
+        return Finding("model", False, "engine.model is not set", advice)
+    finding = _model(path)
+    # What one user sees, another may not: a home that the sandbox hides, a file of another mode.
+    return finding if finding.ok else replace(finding, message=f"{finding.message} (as user {_user()})")
+
+
+def _user() -> str:
+    """Who looks, by name and number."""
+    number = os.getuid()
+    try:
+        return f"{pwd.getpwuid(number).pw_name}, {number}"
+    except KeyError:
+        return str(number)
+
+
+def _model(path: Path) -> Finding:
+    what = "model"
     try:
         with path.open("rb") as file:
             head = file.read(64)
     except IsADirectoryError:
         return Finding(what, False, f"{path} is a directory", "name the GGUF file itself")
     except OSError as error:
-        owner = f" (as user {os.getuid()})" if isinstance(error, PermissionError) else ""
-        advice = "let the daemon's user read it: chmod o+r, and o+x on the folders above it" if owner else ""
-        return Finding(what, False, f"{path}: {error.strerror}{owner}", advice or "check the path")
+        denied = isinstance(error, PermissionError)
+        advice = "let the daemon's user read it: chmod o+r, and o+x on the folders above it" if denied else ""
+        return Finding(what, False, f"{path}: {error.strerror}", advice or "check the path")
     if not head:
         return Finding(what, False, f"{path} is empty", "download it again")
     if head.startswith(_LFS):

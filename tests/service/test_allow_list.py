@@ -15,7 +15,9 @@ import pytest
 from tacid_infer.service.allow_list import AllowListFile, watch
 
 
-def test_a_link_re_pointed_two_levels_up(folder: Path) -> None:
+def test_a_link_re_pointed_two_levels_up(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """C7: also several times within 10 ms, with files of one size and one time; each change is logged once, with the counts."""
+    caplog.set_level("INFO", "tacid_infer.allow_list")
     for generation, name in (("gen1", "aaaa"), ("gen2", "bbbb")):
         (folder / generation).mkdir()
         file = folder / generation / "services.json"
@@ -30,7 +32,17 @@ def test_a_link_re_pointed_two_levels_up(folder: Path) -> None:
     for target, name in (("gen2", "bbbb"), ("gen1", "aaaa"), ("gen2", "bbbb")):
         (folder / "fresh").symlink_to(target)
         (folder / "fresh").replace(static)
-        assert found.current().services == (name,)
+        for _ in range(3):
+            assert found.current().services == (name,)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["allow-list: 1 services in force", *["allow-list: 1 services in force (1 before)"] * 3]
+    # Faster than any clock of a file system: there and back, and there.
+    caplog.clear()
+    for target in ("gen1", "gen2", "gen1"):
+        (folder / "fresh").symlink_to(target)
+        (folder / "fresh").replace(static)
+    assert found.current().services == found.current().services == ("aaaa",)
+    assert [record.getMessage() for record in caplog.records] == ["allow-list: 1 services in force (1 before)"]
 
 
 @pytest.mark.parametrize(
