@@ -6,6 +6,7 @@ tests/system and nixos-tests hold the same daemon under the real systemd.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import socket
@@ -127,6 +128,24 @@ def test_signs_of_life_while_turns_run_and_catalogues_compile(
         beats = manager.beats()
     assert len(beats) > 2
     assert max(after - before for before, after in itertools.pairwise(beats)) < 2
+
+
+def test_signs_of_life_go_on_where_no_line_can_be_logged(
+    folder: Path, tiny_model: Path, engine_command: tuple[str, ...], manager: Manager
+) -> None:
+    """C11: a full disk, which is all the same to the daemon but for its log: it writes no other file."""
+    launcher = ("sh", "-c", 'exec "$@" 2>/dev/full', "sh")
+    settings = {"log.level": "debug"}
+    environment = told(manager, watchdog=1)
+    with Daemon(folder, tiny_model, engine_command, settings=settings, environment=environment, launcher=launcher) as d:
+        for number in range(5):
+            d.services.write_text(json.dumps({"services": [f"s{number}"]}))
+            assert d.turn().status_code == 200
+            time.sleep(0.3)
+        beats = manager.beats()
+        assert len(beats) > 4
+        assert max(after - before for before, after in itertools.pairwise(beats)) < 1
+        assert d.log() == ""
 
 
 def test_no_sign_of_life_from_a_stuck_loop(folder: Path, tiny_model: Path, manager: Manager) -> None:
