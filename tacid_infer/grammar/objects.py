@@ -65,7 +65,8 @@ class _Branch:
         self.maker = maker
         allowed = name_filter(form, maker)
         maps = closed(form, site, maker)
-        if form.min_keys > sum(allowed is None or allowed.accepts(name) for name in _named(form)):
+        possible = (name for name in _named(form) if all(one.schema is not False for one in key_goal(form, name)))
+        if form.min_keys and form.min_keys > sum(allowed is None or allowed.accepts(name) for name in possible):
             maps = form.keys  # Closed, it would have too few keys ever to be complete.
         whole = Form()
         whole.keys = maps

@@ -133,6 +133,8 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
      "dependentRequired": {"a": ["b"]}}, [{"a": 1, "b": 2}], [{"a": 1}]),
     ("minProperties beyond the named", {"type": "object", "properties": {"a": {}}, "minProperties": 2},
      [{"a": 1, "b": 2}], [{"a": 1}]),
+    ("minProperties beyond the possible", {"type": "object", "properties": {"a": False}, "minProperties": 1},
+     [{"b": 2}], [{"a": 1}, {}]),
     ("not null", {"type": ["null", "string"], "not": {"enum": [None, "a"]}}, ["b"], [None, "a"]),
     ("allOf", {"allOf": [{"type": "object", "properties": {"x": {"type": "integer", "minimum": 10}}, "required": ["x"]},
      {"properties": {"y": {"type": "string"}}, "required": ["y"]}]}, [{"x": 10, "y": "k"}], [{"x": 9, "y": "k"}, {"x": 10}]),
