@@ -58,6 +58,11 @@ def _disjoint(normaliser: Normal, left: list[Form], right: list[Form]) -> bool:
     return all(_exclude(normaliser, one, other) for one in left for other in right)
 
 
+def is_contradictory(document: Document, form: Form) -> bool:
+    """Whether a key that the form requires plainly has no value; False proves nothing."""
+    return any(_apart(_sketch(document, key_goal(form, name)), _ANYTHING) for name in form.required)
+
+
 def _exclude(normaliser: Normal, one: Form, other: Form) -> bool:
     types = one.types & other.types
     if types == 0:

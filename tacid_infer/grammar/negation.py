@@ -61,14 +61,20 @@ def _negate_keyword(document: Document, site: Site, keyword: str, value: Any, de
         case "enum" if isinstance(value, list):
             return [Derived({"\0excluded": value})]
         case "required" if isinstance(value, list):
-            return [Derived(type="object", properties={name: False}) for name in value]
+            named = site.schema.get("properties")
+            known = named if isinstance(named, Mapping) else {}
+            return [Derived(type="object", properties={name: False}) for name in value if name not in known]
         case "properties" if isinstance(value, Mapping):
             options: list[Any] = []
+            required = site.schema.get("required")
             for name in value:
                 denied = below("properties", name)
                 if denied is None:
                     return None
-                if denied is not False:
+                if isinstance(required, list) and name in required:
+                    # Not there, or not such: one alternative, where many negations side by side would multiply two.
+                    options.append(Derived(type="object", properties={name: denied}))
+                elif denied is not False:
                     options.append(Derived(type="object", required=[name], properties={name: denied}))
             return options
         case "minimum" | "maximum":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .annotations import ANNOTATIONS
-from .disjoint import make_exclusive
+from .disjoint import is_contradictory, make_exclusive
 from .document import Derived, Document, Site, Token
 from .forms import Form, Goal, ItemMap, KeyMap, KeyRule
 from .keywords import ADDERS, read_pattern
@@ -21,9 +21,11 @@ Report: TypeAlias = Callable[[Site, str, str], None]
 """Takes the site, the keyword and the reason of a widening."""
 
 _MOST_BRANCHES = 256
-_MOST_COMBINATIONS = 32
+_MOST_COMBINATIONS = 64
 """A value is compiled once for each combination that demands something else of it, and so on below that: so what
 multiplies is bounded much sooner than what one schema lists."""
+_MOST_DOUBLED = 16
+"""Conditions side by side double the alternatives: beyond these, those that contradict themselves are looked for."""
 _DEEPEST = 120
 
 
@@ -182,9 +184,22 @@ class Normaliser:
         found: list[Form] = []
         for branch in branches:
             found.extend(self.apply(branch, [form.copy() for form in forms], path))
-            if len(found) > most:
+            if len(found) > most and len(found := self._possible(found)) > most:
                 self.report(site, keyword, "too many alternatives to tell apart")
                 return forms
+        return found
+
+    def _possible(self, forms: list[Form]) -> list[Form]:
+        return [form for form in forms if not is_contradictory(self.document, form)]
+
+    def _two_ways(
+        self, site: Site, keyword: str, one: list[Form], other: list[Form], instead: list[Form]
+    ) -> list[Form]:
+        """Both, or, where that would be too many and go on doubling, what was there before them."""
+        found = [*one, *other]
+        if len(found) > _MOST_DOUBLED and len(found := self._possible(found)) > _MOST_COMBINATIONS:
+            self.report(site, keyword, "too many alternatives to tell apart")
+            return instead
         return found
 
     def _gathered(self, site: Site, branches: Sequence[Site]) -> list[Site]:
@@ -215,7 +230,8 @@ class Normaliser:
             self.report(site, "if", "the condition cannot be negated: either outcome is admitted")
             denied = Site(True, site, ())
         held = self.apply(then, self.apply(condition, [form.copy() for form in forms], path), path)
-        return [*held, *self.apply(otherwise, self.apply(denied, forms, path), path)]
+        missed = self.apply(otherwise, self.apply(denied, [form.copy() for form in forms], path), path)
+        return self._two_ways(site, "if", held, missed, forms)
 
     def _dependent_schemas(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         return self._dependencies(site, value, forms, path, "dependentSchemas")
@@ -238,7 +254,8 @@ class Normaliser:
             present = self.document.derived(Derived(type="object", required=[key]), site)
             held = self.apply(present, [form.copy() for form in forms], path)
             held = self.apply(self.document.child(site, keyword, key), held, path)
-            forms = [*held, *self.apply(absent, forms, path)]
+            missed = self.apply(absent, [form.copy() for form in forms], path)
+            forms = self._two_ways(site, keyword, held, missed, forms)
         return forms
 
     def _all_evaluated(self, site: Site, forms: list[Form]) -> list[Form]:

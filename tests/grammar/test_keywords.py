@@ -158,6 +158,12 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("if then else", {"type": "object", "properties": {"k": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
      "required": ["k"], "if": {"properties": {"k": {"const": "a"}}}, "then": {"required": ["n"]}},
      [{"k": "b"}, {"k": "a", "n": 1}, {"k": "b", "n": 1}], [{"k": "a"}]),
+    ("if of every tag", {"type": "object", "properties": {"k": {"enum": list("abcdefghijklmnopqrst")}}, "required": ["k"],
+     "allOf": [{"if": {"properties": {"k": {"const": tag}}, "required": ["k"]}, "then": {"required": [f"n{tag}"]}}
+               for tag in "abcdefghijklmnopqrs"]},
+     [{"k": "a", "na": 1}, {"k": "s", "ns": 1}, {"k": "t"}], [{"k": "a"}, {"k": "s"}]),
+    ("not a key of a value", {"type": "object", "properties": {"k": {"type": "string"}},
+     "not": {"properties": {"k": {"const": "a"}}, "required": ["k"]}}, [{}, {"k": "b"}], [{"k": "a"}]),
     ("unevaluatedProperties", {"type": "object", "allOf": [{"properties": {"a": {"type": "integer"}}}],
      "properties": {"b": {"type": "integer"}}, "unevaluatedProperties": False}, [{}, {"b": 1, "a": 2}], [{"c": 1}]),
 ]  # fmt: skip

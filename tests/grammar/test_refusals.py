@@ -106,6 +106,22 @@ def test_combinations_are_bounded() -> None:
     assert admits(compiled.text, '{"a": {"b": 1}}')
 
 
+@pytest.mark.parametrize("keyword", ["if", "dependentSchemas", "dependencies"])
+def test_conditions_side_by_side_are_bounded(keyword: str) -> None:
+    """Each doubles the alternatives: forty must neither hang nor be let through in silence."""
+    names = [f"p{number}" for number in range(40)]
+    then = {name: {"properties": {f"q{name}": {"const": 1}}} for name in names}
+    schema: dict[str, Any] = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
+    if keyword == "if":
+        schema["allOf"] = [{"if": {"required": [name]}, "then": then[name]} for name in names]
+    else:
+        schema[keyword] = then
+    compiled = explain_schema(schema)
+    assert len(compiled.text) < 1_000_000
+    assert {place.keyword for place in compiled.widened} == {keyword}
+    assert admits(compiled.text, '{"p1": 1, "p2": 1}')
+
+
 def test_keys_of_a_large_alphabet_stay_linear() -> None:
     def grammar(count: int) -> str:
         return compile_schema({"type": "object", "properties": {chr(0x4E00 + number): {} for number in range(count)}})
