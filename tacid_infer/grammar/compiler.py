@@ -30,6 +30,9 @@ from .shared import SharedRules, make_shared
 from .strings import strings
 from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell, type_of
 
+_MOST_TOGETHER = 1000
+"""Schemas that meet in one place are compiled once for each set of them that does: schemas that refer to each other in
+circles can meet in exponentially many."""
 _SLUG = re.compile(r"[^a-z0-9]+")
 _DIRECT = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
 _KEPT = {"minContains", "maxContains", "then", "else"}
@@ -131,7 +134,8 @@ class _Compiler:
         self.sites: dict[str, Site] = {}
         self._reports = _Reports()
         self._normaliser = Normaliser(self.document, self._reports.add)
-        self._goals: dict[tuple[int, ...], tuple[Goal, Ref]] = {}
+        self._goals: dict[frozenset[int], tuple[Goal, Ref]] = {}
+        self._together = 0
         self._shapes: dict[Expr, Ref] = {}
         self._shared: dict[str, SharedRules] = {}
         self._queue: list[tuple[Ref, Goal]] = []
@@ -203,9 +207,15 @@ class _Compiler:
         """What the goal admits: a primitive, or a rule of its own."""
         if not goal:
             return Ref("value")
-        key = tuple(map(id, goal))
+        # Whatever their order, the same demands are the same goal.
+        key = frozenset(map(id, goal))
         known = self._goals.get(key)
         if known is None:
+            if len(goal) > 1:
+                self._together += 1
+                if self._together > _MOST_TOGETHER:
+                    self.report(goal[1], "allOf", "too many combinations of schemas: not enforced in all of them")
+                    return self.value(goal[:1], hint)
             known = self._goals[key] = goal, self._new(goal, hint)
         return known[1]
 

@@ -106,6 +106,25 @@ def test_combinations_are_bounded() -> None:
     assert admits(compiled.text, '{"a": {"b": 1}}')
 
 
+def test_schemas_that_meet_in_circles_are_bounded() -> None:
+    count = 12
+    definitions = {
+        f"d{number}": {
+            "type": "object",
+            "properties": {
+                "l": {"$ref": f"#/$defs/d{(number + 1) % count}"},
+                "r": {"allOf": [{"$ref": f"#/$defs/d{number}"}, {"$ref": f"#/$defs/d{(number * 2 + 1) % count}"}]},
+            },
+        }
+        for number in range(count)
+    }
+    compiled = explain_schema({"$defs": definitions, "$ref": "#/$defs/d0"})
+    assert len(compiled.text) < 1_000_000
+    assert admits(compiled.text, '{"l": {"r": {"l": {}}}}')
+    assert not admits(compiled.text, '{"l": 1}')
+    assert {place.keyword for place in compiled.widened} == {"allOf"}
+
+
 @pytest.mark.parametrize("keyword", ["if", "dependentSchemas", "dependencies"])
 def test_conditions_side_by_side_are_bounded(keyword: str) -> None:
     """Each doubles the alternatives: forty must neither hang nor be let through in silence."""
