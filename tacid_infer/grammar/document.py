@@ -70,6 +70,8 @@ class Document:
         self._derived: list[Any] = []
         self._targets: dict[str, Site] | None = None
         self._ends: dict[Site, Site] = {}
+        self.negations: dict[Site, tuple[Site | None, int]] = {}
+        """Negations made so far; None, with the depth at which it was tried, where none could be written."""
         dialect = str(schema.get("$schema")) if isinstance(schema, Mapping) else ""
         self.siblings_ignored = any(draft in dialect for draft in _SIBLINGS_IGNORED)
         """Whether a ``$ref`` hides the keywords beside it, as drafts up to 7 say."""

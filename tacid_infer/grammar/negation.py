@@ -18,6 +18,16 @@ def negate(document: Document, site: Site, depth: int = 0, *, at: Site | None = 
 
     What is made stands, for reports, at ``at``, or where ``site`` does.
     """
+    known = document.negations.get(site)
+    if known is not None and at is None and (known[0] is not None or depth >= known[1]):
+        return known[0]
+    made = _negated(document, site, depth, at or site)
+    if at is None:
+        document.negations[site] = made, depth
+    return made
+
+
+def _negated(document: Document, site: Site, depth: int, at: Site) -> Site | None:
     schema = site.schema
     if schema is True or schema is False:
         return Site(not schema, site, ())
@@ -35,7 +45,7 @@ def negate(document: Document, site: Site, depth: int = 0, *, at: Site | None = 
         options.extend(denied)
     if not options:
         return Site(False, site, ())
-    return document.derived(options[0] if len(options) == 1 else Derived(anyOf=options), at or site)
+    return document.derived(options[0] if len(options) == 1 else Derived(anyOf=options), at)
 
 
 def _negate_keyword(document: Document, site: Site, keyword: str, value: Any, depth: int) -> list[Any] | None:

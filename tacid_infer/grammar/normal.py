@@ -26,6 +26,8 @@ _MOST_COMBINATIONS = 64
 multiplies is bounded much sooner than what one schema lists."""
 _MOST_DOUBLED = 16
 """Conditions side by side double the alternatives: beyond these, those that contradict themselves are looked for."""
+_MOST_STEPS = 40_000
+"""Schemas read for one goal, once for each form: what refers to others twice, which do too, would be read for ever."""
 _DEEPEST = 120
 
 
@@ -41,6 +43,7 @@ class Normaliser:
         self.document = document
         self.report = report
         self._memo: dict[tuple[int, ...], tuple[Goal, list[Form]]] = {}
+        self._steps = 0
 
     def alternatives(self, goal: Goal) -> list[Form]:
         """The forms of a goal; none if it is plainly without instances. Not to be changed by the caller.
@@ -53,6 +56,7 @@ class Normaliser:
         if known is not None:
             return known[1]
         forms = [Form()]
+        self._steps = 0
         for site in goal:
             forms = self.apply(site, forms, ())
         # The goal is kept with its forms, so that no other site can come by its identity.
@@ -72,6 +76,9 @@ class Normaliser:
             raise site.invalid(None, f"schemas that apply to one place are nested more than {_DEEPEST} deep")
         if site in path:
             raise site.invalid("$ref" if "$ref" in schema else None, "the schema refers only to itself")
+        self._steps += len(forms)
+        if self._steps > _MOST_STEPS:
+            return self._not_read(site, forms)
         reference = schema.get("$ref")
         if reference is not None and self.document.siblings_ignored:
             return self._reference(site, reference, forms, path)
@@ -256,6 +263,13 @@ class Normaliser:
             held = self.apply(self.document.child(site, keyword, key), held, path)
             missed = self.apply(absent, [form.copy() for form in forms], path)
             forms = self._two_ways(site, keyword, held, missed, forms)
+        return forms
+
+    def _not_read(self, site: Site, forms: list[Form]) -> list[Form]:
+        """The forms as they are, open to whatever keys the schema may name."""
+        self.report(site, next(iter(site.schema), ""), "too many schemas to read: nothing of this one is enforced")
+        for form in forms:
+            form.keys += (KeyMap(site, {}, (), Site(True, site, ()), closes=True),)
         return forms
 
     def _all_evaluated(self, site: Site, forms: list[Form]) -> list[Form]:

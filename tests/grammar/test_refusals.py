@@ -125,6 +125,33 @@ def test_schemas_that_meet_in_circles_are_bounded() -> None:
     assert {place.keyword for place in compiled.widened} == {"allOf"}
 
 
+def _twice(keyword: str) -> Any:
+    """Thirty schemas, each of which needs the next one twice."""
+    last = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    if keyword == "unevaluatedProperties":
+        for number in range(30):
+            last = {"allOf": [last], "properties": {f"p{number}": {}}, keyword: False}
+        return last
+
+    def body(number: int) -> dict[str, Any]:
+        following = {"$ref": f"#/$defs/d{number + 1}"}
+        if keyword == "not":
+            return {"not": {"anyOf": [following, following]}}
+        return {
+            keyword: [following, {"type": "object", "required": [f"k{number}"]} if keyword == "oneOf" else following]
+        }
+
+    return {"$defs": {**{f"d{number}": body(number) for number in range(30)}, "d30": last}, "$ref": "#/$defs/d0"}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf", "not", "unevaluatedProperties"])
+def test_schemas_that_need_others_twice_are_bounded(keyword: str) -> None:
+    compiled = explain_schema(_twice(keyword))
+    assert len(compiled.text) < 1_000_000 and compiled.widened
+    assert admits(compiled.text, '{"a": 1}') or keyword in ("not", "oneOf")
+    assert admits(compiled.text, '{"p0": 1}') or keyword != "unevaluatedProperties"
+
+
 @pytest.mark.parametrize("keyword", ["if", "dependentSchemas", "dependencies"])
 def test_conditions_side_by_side_are_bounded(keyword: str) -> None:
     """Each doubles the alternatives: forty must neither hang nor be let through in silence."""
