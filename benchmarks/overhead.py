@@ -4,7 +4,7 @@ python benchmarks/overhead.py [TURNS] [CALLERS] [PAUSE] [MODEL.gguf]. The engine
 llama-server on PATH, else the embedded one; the model is the tests' tiny one, whose own time is so short that the
 daemon's shows. Rounds alternate: all callers through the daemon's socket, then all of them straight to the engine's, with
 the grammar and the messages that the daemon would have sent, and streamed, as the daemon has it. Each turn has its seed,
-so that both ways give the same reply. A caller pauses before each turn (PAUSE seconds on average), and the engine has one
+so that both ways give the same reply. A caller pauses before each turn (PAUSE seconds on average, 2), and the engine has one
 thread and as many slots as callers: where it has all cores, or no pause, everything waits for them, this benchmark too,
 and what is measured is how many turns they can serve. A PAUSE of 0 shows that.
 """
@@ -122,7 +122,7 @@ async def main() -> None:
     """Start a daemon, and measure."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 16
-    pause = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
+    pause = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
     with tempfile.TemporaryDirectory(prefix="ti-") as made:
         folder = Path(made)
         model = Path(sys.argv[4]) if len(sys.argv) > 4 else folder / "tiny.gguf"
