@@ -19,7 +19,7 @@ from ..gbnf import LOCAL, NEVER, Branch, Expr, Lit, Ref, Rules, alt, factor, pru
 from ..gbnf.check import study, unproductive
 from .annotations import ANNOTATIONS
 from .arrays import array
-from .document import Document, Site
+from .document import Derived, Document, Site
 from .forms import Form, Goal
 from .matching import meets
 from .normal import Normaliser
@@ -136,6 +136,7 @@ class _Compiler:
         self._normaliser = Normaliser(self.document, self._reports.add)
         self._goals: dict[frozenset[int], tuple[Goal, Ref]] = {}
         self._together = 0
+        self._open = self.document.derived(Derived({"\0open": True}), self.document.root)
         self._shapes: dict[Expr, Ref] = {}
         self._shared: dict[str, SharedRules] = {}
         self._queue: list[tuple[Ref, Goal]] = []
@@ -211,11 +212,12 @@ class _Compiler:
         key = frozenset(map(id, goal))
         known = self._goals.get(key)
         if known is None:
-            if len(goal) > 1:
+            if len(goal) > 1 and goal[-1] is not self._open:
                 self._together += 1
                 if self._together > _MOST_TOGETHER:
                     self.report(goal[1], "allOf", "too many combinations of schemas: not enforced in all of them")
-                    return self.value(goal[:1], hint)
+                    # Closed, it would refuse the keys that only the others name.
+                    return self.value((goal[0], self._open), hint)
             known = self._goals[key] = goal, self._new(goal, hint)
         return known[1]
 

@@ -59,8 +59,10 @@ def _disjoint(normaliser: Normal, left: list[Form], right: list[Form]) -> bool:
 
 
 def is_contradictory(document: Document, form: Form) -> bool:
-    """Whether a key that the form requires plainly has no value; False proves nothing."""
-    return any(_apart(_sketch(document, key_goal(form, name)), _ANYTHING) for name in form.required)
+    """Whether it admits objects alone, and a key that it requires plainly has no value; False proves nothing."""
+    return form.types == OBJECT and any(
+        _apart(_sketch(document, key_goal(form, name)), _ANYTHING) for name in form.required
+    )
 
 
 def _exclude(normaliser: Normal, one: Form, other: Form) -> bool:
@@ -131,6 +133,8 @@ def _sketch_of(document: Document, site: Site, depth: int) -> _Sketch:
         return 0, None
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return _ANYTHING
+    if document.siblings_ignored and "$ref" in schema:
+        schema = {"$ref": schema["$ref"]}
     found = _ANYTHING
     names = schema.get("type")
     names = [names] if isinstance(names, str) else names

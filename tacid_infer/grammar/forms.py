@@ -48,6 +48,11 @@ class KeyMap:
     closes: bool = False
 
 
+def open_map(site: Site) -> KeyMap:
+    """Says that every key is admitted: no turn closes the object, and no ``unevaluatedProperties`` refuses any."""
+    return KeyMap(site, {}, (), Site(True, site, ()), closes=True)
+
+
 @dataclass(frozen=True, slots=True)
 class ItemMap:
     """One schema's say on an array's items: those of fixed position, and the rest."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..regular import Pattern, UnsupportedPattern, parse_pattern
 from .document import Site
 from .formats import FORMATS
-from .forms import Form, TextRule
+from .forms import Form, TextRule, open_map
 from .maker import Context
 from .values import INTEGER, NULL, TYPE_NAMES, decimal, identity, is_writable, short, type_of
 
@@ -54,6 +54,10 @@ def _restrict(site: Site, values: list[Any], form: Form, keyword: str) -> None:
 
 def _exclude(context: Context, site: Site, value: Any, form: Form) -> None:
     form.excluded += tuple((item, site) for item in value)
+
+
+def _open(context: Context, site: Site, value: Any, form: Form) -> None:
+    form.keys += (open_map(site),)
 
 
 def _fraction(context: Context, site: Site, value: Any, form: Form) -> None:
@@ -176,8 +180,9 @@ ADDERS: dict[str, Callable[[Context, Site, Any, Form], None]] = {
     "dependentRequired": _dependent_required,
     "propertyNames": _property_names,
     "contains": _contains,
-    # Made by ``negation`` only: values and patterns that are excluded.
+    # Made by the compiler only: values and patterns that are excluded, and an object that no turn closes.
     "\0excluded": _exclude,
     "\0noPattern": _no_pattern,
     "\0fraction": _fraction,
+    "\0open": _open,
 }

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from .annotations import ANNOTATIONS
 from .disjoint import is_contradictory, make_exclusive
 from .document import Derived, Document, Site, Token
-from .forms import Form, Goal, ItemMap, KeyMap, KeyRule
+from .forms import Form, Goal, ItemMap, KeyMap, KeyRule, open_map
 from .keywords import ADDERS, read_pattern
 from .negation import negate
 from .values import TYPE_NAMES, identity, short, type_of
@@ -78,7 +78,8 @@ class Normaliser:
             raise site.invalid("$ref" if "$ref" in schema else None, "the schema refers only to itself")
         self._steps += len(forms)
         if self._steps > _MOST_STEPS:
-            return self._not_read(site, forms)
+            keyword = next(iter(schema), "")
+            return self._given_up(site, keyword, "too many schemas to read: nothing of this one is enforced", forms)
         reference = schema.get("$ref")
         if reference is not None and self.document.siblings_ignored:
             return self._reference(site, reference, forms, path)
@@ -150,8 +151,7 @@ class Normaliser:
             raise site.invalid("$ref", "a reference must be text")
         target = self.document.resolve(site, value)
         if target is None:
-            self.report(site, "$ref", f"{short(value)} leads nowhere in this schema")
-            return self._all_evaluated(site, forms)
+            return self._given_up(site, "$ref", f"{short(value)} leads nowhere in this schema", forms)
         if not isinstance(target.schema, (Mapping, bool)):
             raise site.invalid("$ref", f"{short(value)} does not lead to a schema")
         if target in path or target is site:
@@ -159,8 +159,7 @@ class Normaliser:
         return self.apply(target, forms, (*path, site))
 
     def _dynamic(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
-        self.report(site, "$dynamicRef", "dynamic references are not followed")
-        return self._all_evaluated(site, forms)
+        return self._given_up(site, "$dynamicRef", "dynamic references are not followed", forms)
 
     def _all_of(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         for branch in self._branches(site, "allOf", value):
@@ -192,8 +191,7 @@ class Normaliser:
         for branch in branches:
             found.extend(self.apply(branch, [form.copy() for form in forms], path))
             if len(found) > most and len(found := self._possible(found)) > most:
-                self.report(site, keyword, "too many alternatives to tell apart")
-                return forms
+                return self._given_up(site, keyword, "too many alternatives to tell apart", forms)
         return found
 
     def _possible(self, forms: list[Form]) -> list[Form]:
@@ -205,8 +203,7 @@ class Normaliser:
         """Both, or, where that would be too many and go on doubling, what was there before them."""
         found = [*one, *other]
         if len(found) > _MOST_DOUBLED and len(found := self._possible(found)) > _MOST_COMBINATIONS:
-            self.report(site, keyword, "too many alternatives to tell apart")
-            return instead
+            return self._given_up(site, keyword, "too many alternatives to tell apart", instead)
         return found
 
     def _gathered(self, site: Site, branches: Sequence[Site]) -> list[Site]:
@@ -226,8 +223,7 @@ class Normaliser:
 
     def _if(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         if self.document.conditions_ignored:
-            self.report(site, "if", "the draft that the schema declares has no such keyword")
-            return forms
+            return self._given_up(site, "if", "the draft that the schema declares has no such keyword", forms)
         child = self.document.child
         condition = child(site, "if")
         then = child(site, "then") if "then" in site.schema else Site(True, site, ())
@@ -265,17 +261,11 @@ class Normaliser:
             forms = self._two_ways(site, keyword, held, missed, forms)
         return forms
 
-    def _not_read(self, site: Site, forms: list[Form]) -> list[Form]:
-        """The forms as they are, open to whatever keys the schema may name."""
-        self.report(site, next(iter(site.schema), ""), "too many schemas to read: nothing of this one is enforced")
+    def _given_up(self, site: Site, keyword: str, reason: str, forms: list[Form]) -> list[Form]:
+        """The forms without what is not enforced, and open to whatever keys that would have named."""
+        self.report(site, keyword, reason)
         for form in forms:
-            form.keys += (KeyMap(site, {}, (), Site(True, site, ()), closes=True),)
-        return forms
-
-    def _all_evaluated(self, site: Site, forms: list[Form]) -> list[Form]:
-        """The forms, with every key evaluated: no ``unevaluatedProperties`` around them refuses any."""
-        for form in forms:
-            form.keys += (KeyMap(site, {}, (), Site(True, site, ())),)
+            form.keys += (open_map(site),)
         return forms
 
     def _unevaluated(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
@@ -283,7 +273,10 @@ class Normaliser:
         child = self.document.child
         site_rest = child(site, "unevaluatedProperties")
         if site_rest.schema is True:
-            return self._all_evaluated(site, forms)
+            # Every key is evaluated, then: no such keyword around this one refuses any.
+            for form in forms:
+                form.keys += (KeyMap(site, {}, (), site_rest),)
+            return forms
         named: dict[str, Site] = {}
         patterns: list[KeyRule] = []
         anything = Site(True, site, ())

@@ -125,6 +125,31 @@ def test_schemas_that_meet_in_circles_are_bounded() -> None:
     assert {place.keyword for place in compiled.widened} == {"allOf"}
 
 
+def test_what_is_given_up_narrows_nothing() -> None:
+    """What only an unread branch names stays legal, in a closed object and beside ``unevaluatedProperties``."""
+    names = [f"p{number}" for number in range(12)]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {"type": "integer"} for name in names},
+        "dependentSchemas": {name: {"properties": {f"q{name}": {"const": 1}}} for name in names},
+    }
+    for closing in ({}, {"unevaluatedProperties": False}):
+        compiled = explain_schema({**schema, **closing})
+        assert "dependentSchemas" in {place.keyword for place in compiled.widened}
+        for name in names:
+            assert admits(compiled.text, f'{{"{name}": 1, "q{name}": 1}}')
+    # A contradiction in an object says nothing of what is none.
+    conditions = [{"if": {"type": "object", "properties": {"k": {"const": n}}, "required": ["k"]},
+                   "then": {"required": [f"n{n}"]}} for n in range(20)]  # fmt: skip
+    compiled = explain_schema({"allOf": conditions})
+    assert admits(compiled.text, '"text"') and admits(compiled.text, '{"k": 3, "n3": 1}')
+    # Draft 7 reads nothing beside a reference.
+    draft7 = {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {"type": "integer"}}}
+    held = {"type": "object", "required": ["k"], "properties": {"k": {"$ref": "#/definitions/n", "type": "string"}}}
+    conditions = [{"if": {"properties": {f"a{n}": {"const": 1}}, "required": [f"a{n}"]}, "then": {}} for n in range(8)]
+    assert admits(compile_schema({**draft7, **held, "allOf": conditions}), '{"k": 1}')
+
+
 def _twice(keyword: str) -> Any:
     """Thirty schemas, each of which needs the next one twice."""
     last = {"type": "object", "properties": {"a": {"type": "integer"}}}
