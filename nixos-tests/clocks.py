@@ -30,7 +30,7 @@ with subtest("a daemon whose loop is stuck is started again by the watchdog, tho
     assert "Failed with result 'watchdog'" in journal(UNIT), journal(UNIT)
 
 with subtest("an engine that never becomes ready ends the start as failed, with the reason, in bounded time"):
-    ended = f"journalctl --unit {NEVER} --output cat --no-pager | grep -q \"Failed with result 'timeout'\""
+    ended = f"journalctl --unit {NEVER} --output cat --no-pager | grep \"Failed with result 'timeout'\""
     # settings.engine.start_timeout, and two minutes more.
     machine.wait_until_succeeds(ended, timeout=3 + 120)
     assert re.search("failing: engine keeps dying .* the model was not loaded within 3 s", journal(NEVER)), journal(

@@ -115,7 +115,7 @@ with subtest("SIGKILL of the engine recovers, in the same daemon"):
     daemon, before = shown("MainPID"), engine_pid()
     machine.succeed(f"kill -KILL {before}")
     machine.wait_until_succeeds(
-        f"journalctl --unit {UNIT} --output cat --no-pager | grep -q 'killed by SIGKILL'", timeout=30
+        f"journalctl --unit {UNIT} --output cat --no-pager | grep 'killed by SIGKILL'", timeout=30
     )
     wait_until_ready()
     assert engine_pid() != before and shown("MainPID") == daemon
@@ -126,7 +126,7 @@ with subtest("a reload changes neither daemon nor engine"):
     machine.succeed(f"systemctl reload {UNIT}")
     assert shown("ActiveState") == "active"
     assert shown("MainPID") == daemon and engine_pid() == before
-    machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager | grep -q '^reloaded: '")
+    machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager | grep '^reloaded: '")
 
 with subtest("over a restart the socket stays open: who connects meanwhile waits"):
     daemon, before = shown("MainPID"), engine_pid()

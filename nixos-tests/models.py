@@ -10,7 +10,7 @@ def says(sentence: str, unit: str = UNIT) -> None:
     """What a start that never becomes ready says."""
     since = f"--after-cursor={cursor!r}" if cursor else ""
     machine.wait_until_succeeds(
-        f"journalctl --unit {unit} {since} --output cat --no-pager | grep -q -- {sentence!r}", timeout=30
+        f"journalctl --unit {unit} {since} --output cat --no-pager | grep -- {sentence!r}", timeout=30
     )
     machine.fail(f"systemctl is-active {unit}")
     entered = machine.succeed(f"systemctl show --property ActiveEnterTimestampMonotonic --value {unit}")
