@@ -8,7 +8,7 @@ def shown(unit: str, name: str) -> str:
 
 
 def journal(unit: str) -> str:
-    return machine.succeed(f"journalctl --unit {unit} --output cat --no-pager")
+    return machine.succeed(f"journalctl --sync; journalctl --unit {unit} --output cat --no-pager")
 
 
 with subtest("an engine that loads for longer than the time to start is let finish"):

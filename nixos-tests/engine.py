@@ -37,7 +37,7 @@ with subtest("active means ready: the engine is loaded and proven"):
     assert "ready" in shown("StatusText"), shown("StatusText")
 
 with subtest("the journal shows the phases"):
-    journal = machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager")
+    journal = machine.succeed(f"journalctl --sync; journalctl --unit {UNIT} --output cat --no-pager")
     phases = ["loading the model", "proving that it enforces grammars", "ready: ready", f"serving on {SOCKET}"]
     places = [journal.find(phase) for phase in phases]
     assert -1 not in places and places == sorted(places), f"{places} in {journal}"
@@ -126,7 +126,7 @@ with subtest("a reload changes neither daemon nor engine"):
     machine.succeed(f"systemctl reload {UNIT}")
     assert shown("ActiveState") == "active"
     assert shown("MainPID") == daemon and engine_pid() == before
-    machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager | grep '^reloaded: '")
+    machine.succeed(f"journalctl --sync; journalctl --unit {UNIT} --output cat --no-pager | grep '^reloaded: '")
 
 with subtest("over a restart the socket stays open: who connects meanwhile waits"):
     daemon, before = shown("MainPID"), engine_pid()

@@ -2,7 +2,7 @@ UNIT = "tacid-infer.service"
 
 
 def journal() -> str:
-    return machine.succeed(f"journalctl --unit {UNIT} --output cat --no-pager")
+    return machine.succeed(f"journalctl --sync; journalctl --unit {UNIT} --output cat --no-pager")
 
 
 machine.wait_for_unit("tacid-infer.socket")
