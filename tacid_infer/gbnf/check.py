@@ -7,7 +7,7 @@ leave it stuck: an undefined reference, a rule that the root does not reach, lef
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 
@@ -75,18 +75,16 @@ def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
 def _survey(rules: Mapping[str, Expr]) -> tuple[dict[str, Facts], set[str]]:
     """The facts of each rule, and the rules that have no finite text."""
     facts = {name: study(body) for name, body in rules.items()}
-    productive: set[str] = set()
+    unproven = set(facts)
     waiting: list[str] = []
     for name in _bottom_up(facts):
         fact = facts[name]
-        needs_nothing_else = not fact.hollow and all(
-            other in productive or other not in facts for other in fact.mentions
-        )
-        if needs_nothing_else or _blockers(rules[name], productive, rules) is None:
-            productive.add(name)
+        needs_nothing_else = not fact.hollow and unproven.isdisjoint(fact.mentions)
+        if needs_nothing_else or _blockers(rules[name], unproven) is None:
+            unproven.discard(name)
         else:
             waiting.append(name)
-    return facts, _unproductive(rules, waiting, productive) if waiting else set()
+    return facts, _unproductive(rules, waiting, unproven) if waiting else set()
 
 
 def _bottom_up(facts: Mapping[str, Facts]) -> list[str]:
@@ -137,7 +135,9 @@ def _pruned(
             fact = study(body)
             cut = True
         kept[name] = body
-        todo.extend(other for other in fact.mentions if other not in kept and other in rules)
+        for other in fact.mentions:
+            if other not in kept and other in rules:
+                todo.append(other)
     return kept, cut
 
 
@@ -146,8 +146,8 @@ def unproductive(rules: Mapping[str, Expr]) -> set[str]:
     return _survey(rules)[1]
 
 
-def _unproductive(rules: Mapping[str, Expr], todo: list[str], productive: set[str]) -> set[str]:
-    """Those of ``todo``, mostly in the order of ``_bottom_up``, that are not productive after all.
+def _unproductive(rules: Mapping[str, Expr], todo: list[str], unproven: set[str]) -> set[str]:
+    """Those of ``unproven`` that are not productive; ``todo`` holds them, mostly in the order of ``_bottom_up``.
 
     Least fixpoint from below: a rule is productive once some alternative needs only productive rules. A rule waits for
     another at most once, so that it is looked at again at most as often as it refers to others.
@@ -156,39 +156,38 @@ def _unproductive(rules: Mapping[str, Expr], todo: list[str], productive: set[st
     todo.reverse()
     while todo:
         name = todo.pop()
-        if name in productive:
+        if name not in unproven:
             continue
-        blockers = _blockers(rules[name], productive, rules)
+        blockers = _blockers(rules[name], unproven)
         if blockers is None:
-            productive.add(name)
+            unproven.discard(name)
             todo.extend(waiting.pop(name, ()))
         else:
             for other in blockers:
                 waiting.setdefault(other, set()).add(name)
-    return rules.keys() - productive
+    return unproven
 
 
-def _blockers(expr: Expr, productive: set[str], rules: Container[str]) -> list[str] | None:
+def _blockers(expr: Expr, unproven: set[str]) -> list[str] | None:
     """None if the expression has a finite text by what is known; else the rules that it waits for (maybe none)."""
-    match expr:
-        case Ref(name):
-            return None if name in productive or name not in rules else [name]
-        case Seq(items):
-            for item in items:
-                blockers = _blockers(item, productive, rules)
-                if blockers is not None:
-                    return blockers
-            return None
-        case Alt(options):
-            waits: list[str] = []
-            for option in options:
-                blockers = _blockers(option, productive, rules)
-                if blockers is None:
-                    return None
-                waits.extend(blockers)
-            return waits
-        case Rep(item, low, _) if low > 0:
-            return _blockers(item, productive, rules)
+    kind = type(expr)
+    if kind is Ref:
+        return [expr.name] if expr.name in unproven else None  # type: ignore[union-attr]
+    if kind is Seq:
+        for item in expr.items:  # type: ignore[union-attr]
+            if type(item) is not Lit and (blockers := _blockers(item, unproven)) is not None:
+                return blockers
+        return None
+    if kind is Alt:
+        waits: list[str] = []
+        for option in expr.options:  # type: ignore[union-attr]
+            blockers = _blockers(option, unproven)
+            if blockers is None:
+                return None
+            waits.extend(blockers)
+        return waits
+    if kind is Rep and expr.low > 0:  # type: ignore[union-attr]
+        return _blockers(expr.item, unproven)  # type: ignore[union-attr]
     return None
 
 
@@ -253,9 +252,9 @@ def prune_and_check(
     left = [name for name in roots if name in kept or name not in rules]
     if cut:
         return kept, check(kept, left, known)
-    outside = {name for rule in kept for name in facts[rule].mentions if name not in rules}
-    outside.update(name for name in left if name not in rules)
-    _prove(kept, {name: facts[name] for name in kept}, outside, known)
+    facts = {name: facts[name] for name in kept}
+    outside = set(left).union(*[fact.mentions for fact in facts.values()]) - rules.keys()
+    _prove(kept, facts, outside, known)
     return kept, outside
 
 
@@ -295,13 +294,13 @@ def _opened(expr: Expr, empty: set[str]) -> Expr:
     return expr
 
 
-def _refuse_left_recursion(leftmost: Mapping[str, Iterable[str]]) -> None:
+def _refuse_left_recursion(leftmost: Mapping[str, Sequence[str]]) -> None:
     done: set[str] = set()
-    for start in leftmost:
-        if start in done:
+    for start, others in leftmost.items():
+        if start in done or not others:
             continue
         path = {start}
-        stack = [(start, iter(leftmost[start]))]
+        stack = [(start, iter(others))]
         while stack:
             name, todo = stack[-1]
             for other in todo:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from .expr import Alt, Chars, Expr, Lit, Ref, Rep, Seq
 
-_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+_SPECIAL = re.compile(r"[^ !#-\[\]-~]")
 _LITERAL_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _CLASS_ESCAPES = {"]": "\\]", "[": "\\[", "\\": "\\\\", "-": "\\-", "^": "\\x5E", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -72,15 +72,12 @@ def _times(low: int, high: int | None) -> str:
 @lru_cache(maxsize=4096)
 def literal(text: str) -> str:
     """The text as a GBNF literal. Everything but printable ASCII, letters and the like is written as an escape."""
-    if _PLAIN.fullmatch(text):
-        return f'"{text}"'
-    return '"' + "".join([_LITERAL_ESCAPES.get(char) or _readable(char) for char in text]) + '"'
+    return f'"{_SPECIAL.sub(_written, text)}"'
 
 
-def _readable(char: str) -> str:
-    if char.isprintable():
-        return char
-    return _escape(ord(char))
+def _written(found: re.Match[str]) -> str:
+    char = found[0]
+    return _LITERAL_ESCAPES.get(char) or (char if char.isprintable() else _escape(ord(char)))
 
 
 def _escape(point: int) -> str:
