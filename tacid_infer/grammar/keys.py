@@ -9,6 +9,7 @@ from ..regular import ANYTHING, Automaton, Product, TooLarge, from_pattern, from
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
+from .primitives import PRIMITIVES, key_not
 from .shared import RuleMaker, SharedRules, make_shared
 from .texts import automaton_body, one_key_char
 from .values import STRING, quote
@@ -143,8 +144,10 @@ def _other_than(ending: str) -> SharedRules:
 
 
 @lru_cache(maxsize=1024)
-def _away(chars: tuple[str, ...], *, ends: bool) -> tuple[Expr, Expr]:
+def _away(chars: tuple[str, ...], *, ends: bool) -> tuple[Expr, ...]:
     """A key goes on with none of these characters, or, if it may, ends."""
+    if ends and len(chars) == 1 and (name := key_not(chars[0])) in PRIMITIVES:
+        return (Ref(name),)
     points = sorted({0x22, 0x5C, *map(ord, chars)})
     other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
     stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))

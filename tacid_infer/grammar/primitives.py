@@ -157,3 +157,17 @@ PRIMITIVES: Rules = {
     "boolean": Alt((Lit("true"), Lit("false"))),
     "null": Lit("null"),
 }
+
+
+def key_not(char: str) -> str:
+    """The name of the rule for the rest of a key that does not go on with this character, or ends; printable ASCII has
+    such rules."""
+    return f"key-not-{ord(char):02x}"
+
+
+def _key_not(point: int) -> Expr:
+    apart = Chars(tuple(sorted(((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (point, point)))), negated=True)
+    return Alt((seq(apart, Ref("key-rest")), Ref("key-stop")))
+
+
+PRIMITIVES.update((key_not(char), _key_not(ord(char))) for char in map(chr, range(0x20, 0x7F)) if char not in '"\\')
