@@ -10,7 +10,7 @@ from .check import GrammarError, check, prune, prune_and_check
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 from .factor import Branch, factor
 from .repeat import LONGEST, repeat
-from .trie import Trie
+from .trie import Trie, parted
 from .write import LOCAL, scoped, write_rules
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "alt",
     "check",
     "factor",
+    "parted",
     "prune",
     "prune_and_check",
     "repeat",

@@ -34,7 +34,7 @@ def factor(branches: Iterable[Branch], define: Define) -> Expr:
     while work:
         first, last, depth, common, spans = work.pop()
         if spans is None:
-            common = _agreement(ordered, first, last, depth)
+            common = agreement(ordered[first][0], ordered[last - 1][0], depth)  # Sorted: these two decide.
             spans = _spans(ordered, first, last, common)
             work.append((first, last, depth, common, spans))
             work.extend((low, high, common, 0, None) for low, high in reversed(spans))
@@ -73,11 +73,10 @@ def _text(branch: Branch) -> str:
     return branch[0]
 
 
-def _agreement(ordered: Sequence[Branch], first: int, last: int, depth: int) -> int:
-    """How far the texts of the span agree; sorted, so the first and the last decide."""
-    low, high = ordered[first][0], ordered[last - 1][0]
-    limit = min(len(low), len(high))
-    while depth < limit and low[depth] == high[depth]:
+def agreement(one: str, other: str, depth: int) -> int:
+    """How far two texts agree that agree up to ``depth``."""
+    limit = min(len(one), len(other))
+    while depth < limit and one[depth] == other[depth]:
         depth += 1
     return depth
 

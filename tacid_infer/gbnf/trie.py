@@ -7,10 +7,12 @@ every fork below the first is a rule that all later sets refer to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from .expr import Alt, Expr, Lit, Ref, seq
+from .factor import Branch, agreement
 
 
 class _Maker(Protocol):
@@ -116,3 +118,21 @@ def _added(node: _Node, leaf: _Leaf) -> _Node:
         return _Fork(depth, leaf, {old[depth]: node, new[depth]: leaf})
     way = node.ways.get(new[depth])
     return _Fork(depth, node.sample, {**node.ways, new[depth]: leaf if way is None else _added(way, leaf)})
+
+
+def parted(branches: Sequence[Branch], maker: _Maker, depth: int = 0) -> list[Expr]:
+    """The alternatives of one set of branches, none of which begins like another; they agree up to ``depth``."""
+    groups: dict[str, list[Branch]] = {}
+    for branch in branches:
+        groups.setdefault(branch[0][depth], []).append(branch)
+    options: list[Expr] = []
+    for group in groups.values():
+        text, tail = group[0]
+        if len(group) > 1:
+            texts = [text for text, _ in group]
+            shared = agreement(min(texts), max(texts), depth + 1)
+            tail = maker.reserve()
+            maker.put(tail, Alt(tuple(parted(group, maker, shared))))
+            text = text[:shared]
+        options.append(seq(Lit(text[depth:]), tail))
+    return options

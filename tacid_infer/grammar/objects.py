@@ -12,9 +12,10 @@ and an optional key that is repeated is noticed no more than an unnamed one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, alt, factor, repeat, seq
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, alt, factor, parted, repeat, seq
 from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
@@ -234,8 +235,12 @@ class _Machine:
         self.loops: dict[int, Ref | None] = {}
         self.todo: list[_Places] = []
         self.known_edges: dict[_Places, list[_Edge]] = {}
-        self.cuts = _cuts({key.name for branch in branches for key in branch.keys})
         self.start: _Places = frozenset((number, _State()) for number in range(len(branches)))
+
+    @cached_property
+    def cuts(self) -> dict[str, int]:
+        """For each key, how many characters of its JSON text tell it from all the others."""
+        return _cuts({key.name for branch in self.branches for key in branch.keys})
 
     def fits(self) -> bool:
         """Whether the keys of all states are few enough to write down."""
@@ -307,12 +312,12 @@ class _Machine:
         """The keys that may come next in one open branch: those that change nothing are the same in every state."""
         branch = self.branches[number]
         loops = branch.has_room(state) and branch.after(state, None) == state
-        trie = Trie(self.maker)
+        steps: list[Branch] = []
         for index in branch.reach(state):
             key = branch.keys[index]
             if not loops or key.required or key.name in branch.watched:
-                trie = trie.with_branch(*self.step(number, index, state, once=True))
-        options = trie.options()
+                steps.append(self.step(number, index, state, once=True))
+        options = parted(steps, self.maker)
         if loops:
             if loop := self.loop(number):
                 options.append(seq(loop, self.next(frozenset([(number, state)]))))
@@ -324,13 +329,11 @@ class _Machine:
         """One key of an open branch that nobody counts or waits for, with its value."""
         if number not in self.loops:
             branch = self.branches[number]
-            trie = Trie(self.maker)
+            pairs: list[Branch] = []
             for index, key in enumerate(branch.keys):
                 if not key.required and key.name not in branch.watched:
-                    cut = self.cuts[key.name]
-                    tail = seq(Lit(branch.texts[index][cut:]), self.maker.value(key.goal, key.name))
-                    trie = trie.with_branch(branch.texts[index][:cut], tail)
-            options = trie.options()
+                    pairs.append((branch.texts[index], self.maker.value(key.goal, key.name)))
+            options = parted(pairs, self.maker)
             options += [seq(key, Lit(": "), self.maker.value(goal)) for key, goal in branch.extras]
             self.loops[number] = _rule(alt(options), self.maker) if options else None
         return self.loops[number]
@@ -350,8 +353,7 @@ class _Machine:
         following = self.next(frozenset([(number, branch.after(state, index))]))
         text = branch.texts[index]
         if once:
-            cut = self.cuts[key.name]
-            return text[:cut], seq(Lit(text[cut:]), self.maker.value(key.goal, key.name), following)
+            return text, seq(self.maker.value(key.goal, key.name), following)
         return self.tailed(key.name, text, key.goal, following)
 
     def tailed(self, name: str, text: str, goal: Goal, following: Ref) -> Branch:
@@ -430,7 +432,6 @@ def _in_order(places: _Places) -> Iterable[_Place]:
 
 
 def _cuts(names: set[str]) -> dict[str, int]:
-    """For each key, how many characters of its JSON text tell it from all the others."""
     texts = sorted((quote(name)[1:], name) for name in names)
     cuts: dict[str, int] = {}
     for index, (text, name) in enumerate(texts):
