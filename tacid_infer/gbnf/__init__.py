@@ -8,7 +8,7 @@ Source for the language itself: llama.cpp, ``grammars/README.md`` and ``src/llam
 
 from .check import GrammarError, check, prune, prune_and_check
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
-from .factor import Branch, factor
+from .factor import Branch, agreement, factor
 from .repeat import LONGEST, repeat
 from .trie import Trie, parted
 from .write import LOCAL, scoped, write_rules
@@ -29,6 +29,7 @@ __all__ = [
     "Rules",
     "Seq",
     "Trie",
+    "agreement",
     "alt",
     "check",
     "factor",

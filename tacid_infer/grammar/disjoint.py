@@ -61,7 +61,7 @@ def _disjoint(normaliser: Normal, left: list[Form], right: list[Form]) -> bool:
 def is_contradictory(document: Document, form: Form) -> bool:
     """Whether it admits objects alone, and a key that it requires plainly has no value; False proves nothing."""
     return form.types == OBJECT and any(
-        _apart(_sketch(document, key_goal(form, name)), _ANYTHING) for name in form.required
+        _apart(_sketch(document, key_goal(form.keys, name)), _ANYTHING) for name in form.required
     )
 
 
@@ -82,7 +82,10 @@ def _exclude(normaliser: Normal, one: Form, other: Form) -> bool:
         return False
     # An instance of both would have every key that one of them requires, with a value that suits both.
     return any(
-        _apart(_sketch(normaliser.document, key_goal(one, name)), _sketch(normaliser.document, key_goal(other, name)))
+        _apart(
+            _sketch(normaliser.document, key_goal(one.keys, name)),
+            _sketch(normaliser.document, key_goal(other.keys, name)),
+        )
         for name in one.required | other.required
     )
 

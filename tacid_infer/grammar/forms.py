@@ -130,10 +130,10 @@ class Form:
             self.high, self.high_open = bound, is_open
 
 
-def key_goal(form: Form, name: str) -> Goal:
-    """What the form demands of the value under this key."""
+def key_goal(maps: tuple[KeyMap, ...], name: str) -> Goal:
+    """What the key maps together demand of the value under this key."""
     goal: dict[Site, None] = {}
-    for keys in form.keys:
+    for keys in maps:
         matched = name in keys.named
         if matched:
             goal[keys.named[name]] = None
@@ -151,4 +151,4 @@ def key_goal(form: Form, name: str) -> Goal:
 def demanding(sites: Iterable[Site]) -> Goal:
     """The sites as a goal, without those that demand nothing: equal demands must be equal goals, or a recursive schema
     would never come to its end."""
-    return tuple(site for site in dict.fromkeys(sites) if site.schema is not True)
+    return tuple([site for site in dict.fromkeys(sites) if site.schema is not True])

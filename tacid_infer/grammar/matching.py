@@ -77,7 +77,7 @@ def _object(form: Form, value: Mapping[str, Any], normaliser: Maker | Normal) ->
         return False
     if not all(meets_goal((site,), name, normaliser) for site in form.names for name in value):
         return False
-    return all(meets_goal(key_goal(form, name), item, normaliser) for name, item in value.items())
+    return all(meets_goal(key_goal(form.keys, name), item, normaliser) for name, item in value.items())
 
 
 def _counts(count: int, low: int, high: int | None) -> bool:

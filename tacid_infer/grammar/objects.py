@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, alt, factor, parted, repeat, seq
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, agreement, alt, factor, parted, repeat, seq
 from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
@@ -66,27 +67,24 @@ class _Branch:
         self.maker = maker
         allowed = name_filter(form, maker)
         maps = closed(form, site, maker)
-        possible = (name for name in _named(form) if all(one.schema is not False for one in key_goal(form, name)))
-        if form.min_keys and form.min_keys > sum(allowed is None or allowed.accepts(name) for name in possible):
+        names = _named(form)
+        kept = names if allowed is None else [name for name in names if allowed.accepts(name)]
+        if form.min_keys and form.min_keys > sum(
+            all(one.schema is not False for one in key_goal(form.keys, name)) for name in kept
+        ):
             maps = form.keys  # Closed, it would have too few keys ever to be complete.
-        whole = Form()
-        whole.keys = maps
-        names = list(_named(form))
-        self.keys = [
-            _Key(name, key_goal(whole, name), name in form.required)
-            for name in names
-            if allowed is None or allowed.accepts(name)
-        ]
-        self.impossible = any(allowed is not None and not allowed.accepts(name) for name in form.required)
+        self.keys = [_Key(name, key_goal(maps, name), name in form.required) for name in kept]
+        self.impossible = len(form.required) > len(form.required.keys() & kept)
         self.stops = _stops(self.keys)
         self.least = form.min_keys
         self.most = form.max_keys
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
         self.texts = [quote(key.name)[1:] + ": " for key in self.keys]
-        unnamed = extras(maps, [key.name for key in self.keys] or names, allowed, site, maker)
+        unnamed = extras(maps, kept or names, allowed, site, maker)
         self.extras = [(_rule(key, maker), goal) for key, goal in unnamed]
         self.open = maker.open_objects
         self.required = [index for index, key in enumerate(self.keys) if key.required]
+        self.required_names = frozenset(form.required)
         self.in_any_order = self.open and len(self.required) <= _ANY_ORDER
         self.watched = self._watched()
         self.counts = self.least > len(self.required) or self.most is not None
@@ -96,7 +94,7 @@ class _Branch:
         """The keys that a state remembers."""
         watched = {name for key, needs in self.dependents for name in (key, *needs)}
         if self.in_any_order:
-            watched.update(self.keys[index].name for index in self.required)
+            watched |= self.required_names
         return watched
 
     def ignore_counts(self) -> None:
@@ -113,12 +111,14 @@ class _Branch:
     def may_close(self, state: _State) -> bool:
         if not self.is_complete(state) or (self.counts and state.number < self.least):
             return False
-        return all(key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents)
+        return not self.dependents or all(
+            key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents
+        )
 
     def is_complete(self, state: _State) -> bool:
         """Whether every required key has come."""
         if self.in_any_order:
-            return all(self.keys[index].name in state.seen for index in self.required)
+            return self.required_names <= state.seen
         return state.at == len(self.required) if self.open else self.stops[state.at] is None
 
     def takes_unnamed(self, state: _State) -> bool:
@@ -144,6 +144,8 @@ class _Branch:
 
     def after(self, state: _State, index: int | None) -> _State:
         """The state behind the named key of this index; behind an unnamed one if there is none."""
+        if index is None and self.open and not self.counts:
+            return state
         at, seen, number = state
         key = None if index is None else self.keys[index]
         if key is not None and key.name in self.watched:
@@ -157,12 +159,10 @@ class _Branch:
         return _State(at, seen, number)
 
 
-def _named(form: Form) -> dict[str, None]:
+def _named(form: Form) -> list[str]:
     """The keys that a form names: first its properties, then what it only requires, or makes others depend on."""
-    found = dict.fromkeys(name for keys in form.keys for name in keys.named)
-    found.update(dict.fromkeys(form.required))
-    found.update(dict.fromkeys(name for key, needs, _ in form.dependents for name in (key, *needs)))
-    return found
+    dependents = [(key, *needs) for key, needs, _ in form.dependents]
+    return list(dict.fromkeys(chain(*[keys.named for keys in form.keys], form.required, *dependents)))
 
 
 def _rule(expr: Expr, maker: Maker) -> Ref:
@@ -432,14 +432,8 @@ def _in_order(places: _Places) -> Iterable[_Place]:
 
 
 def _cuts(names: set[str]) -> dict[str, int]:
-    texts = sorted((quote(name)[1:], name) for name in names)
-    cuts: dict[str, int] = {}
-    for index, (text, name) in enumerate(texts):
-        shared = 0
-        for other in (texts[index - 1][0] if index else "", texts[index + 1][0] if index + 1 < len(texts) else ""):
-            length = 0
-            while length < min(len(text), len(other)) and text[length] == other[length]:
-                length += 1
-            shared = max(shared, length)
-        cuts[name] = shared + 1
-    return cuts
+    texts = sorted([(quote(name)[1:], name) for name in names])
+    shared = [agreement(one[0], other[0], 0) for one, other in pairwise(texts)]
+    return {
+        name: max(before, after) + 1 for (_, name), before, after in zip(texts, [0, *shared], [*shared, 0], strict=True)
+    }
