@@ -58,7 +58,12 @@ def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
     if kind is Seq:
         every = True
         for item in expr.items:  # type: ignore[union-attr]
-            if (type(item) is Lit and item.text) or not _walk(item, facts, first and every):
+            if type(item) is Ref:
+                facts.mentions[item.name] = None
+                if first and every:
+                    facts.leftmost.append(item.name)
+                every = False
+            elif (type(item) is Lit and item.text) or not _walk(item, facts, first and every):
                 every = False
         return every
     if kind is Alt:

@@ -37,9 +37,17 @@ def _top(expr: Expr) -> str:
 
 
 def _sequence(expr: Expr) -> str:
-    if type(expr) is Seq:
-        return " ".join([_term(item) for item in expr.items]) or '""'
-    return _term(expr)
+    items = expr.items if type(expr) is Seq else (expr,)
+    # Most are of these two kinds, and most of the time is here.
+    return (
+        " ".join(
+            [
+                item.name if type(item) is Ref else literal(item.text) if type(item) is Lit else _term(item)
+                for item in items
+            ]
+        )
+        or '""'
+    )
 
 
 def _term(expr: Expr) -> str:

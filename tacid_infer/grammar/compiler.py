@@ -268,9 +268,9 @@ class _Compiler:
             options += strings(texts, site, self)
         if shapes:
             options.append(objects(shapes, site, self))
-        if Ref("number") in options:
+        if len(options) > 1 and Ref("number") in options:
             options = [option for option in options if option != Ref("integer")]
-        if Ref("string") in options:
+        if listed and Ref("string") in options:
             listed = {branch: None for branch in listed if not branch[0].startswith('"')}
         if len(listed) > _SHARED:
             options.append(self.share(_enum(tuple(listed))))

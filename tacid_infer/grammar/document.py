@@ -101,6 +101,8 @@ class Document:
 
         Places that refer to one schema are one place: it is compiled once, however often it is referred to.
         """
+        if type(site.schema) is dict and "$ref" not in site.schema:
+            return site
         known = self._ends.get(site)
         if known is None:
             here, passed = site, {site}

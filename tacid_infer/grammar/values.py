@@ -74,10 +74,13 @@ def is_writable(value: Any) -> bool:
     return True
 
 
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
 @lru_cache(maxsize=8192)
 def quote(text: str) -> str:
     """The text as JSON, in its one spelling in a reply: no escape but the needed ones."""
-    return in_json(json.dumps(text, ensure_ascii=False))
+    return in_json(_as_json(text))
 
 
 def spell(value: Any) -> Branch:
