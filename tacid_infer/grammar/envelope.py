@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ..errors import SchemaError
@@ -175,6 +176,11 @@ def _write(rules: Rules, parts: list[tuple[str, CompiledSchema]]) -> str:
     for one in shared.values():
         texts.append(one.text)
         used |= one.mentions
-    reached = reachable(_MENTIONS, used & PRIMITIVES.keys())
-    texts += [text for name, text in _TEXTS.items() if name in reached]
+    texts.append(_primitives(frozenset(used & PRIMITIVES.keys())))
     return "".join(texts)
+
+
+@lru_cache(maxsize=1024)
+def _primitives(used: frozenset[str]) -> str:
+    reached = reachable(_MENTIONS, used)
+    return "".join([text for name, text in _TEXTS.items() if name in reached])

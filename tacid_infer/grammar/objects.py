@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
-from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Trie, agreement, alt, factor, parted, repeat, seq
+from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Seq, Trie, agreement, alt, factor, parted, repeat, seq
 from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
@@ -190,6 +190,8 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
         return NEVER
     if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
         return _map(branches[0], maker)
+    if len(branches) == 1 and maker.open_objects and not branches[0].counts and not branches[0].dependents:
+        return _freely(branches[0], maker)
     machine = _Machine(branches, maker)
     if machine.fits():
         return machine.write()
@@ -221,6 +223,47 @@ def _map(branch: _Branch, maker: Maker) -> Expr:
     most = None if high is None else high - 1
     some = seq(pair, repeat(following, max(0, low - 1), most, maker.define), Lit("}"))
     return seq(Lit("{"), some if low else Alt((Lit("}"), some)))
+
+
+def _freely(branch: _Branch, maker: Maker) -> Expr:
+    """One open object whose keys nobody counts: a required key leads on to a state without it, all others lead back."""
+    required = [(Lit(branch.texts[index]), maker.value(branch.keys[index].goal, branch.keys[index].name)) for index in branch.required]
+    complete = (1 << len(required)) - 1
+    loop = _loop(branch, maker)
+    refs: dict[int, Ref] = {}
+    todo: list[int] = []
+
+    def following(came: int) -> Ref:
+        if came not in refs:
+            refs[came] = maker.reserve()
+            todo.append(came)
+        return refs[came]
+
+    def keys(came: int) -> list[Expr]:
+        missing = [bit for bit in range(len(required)) if not came >> bit & 1]
+        if not branch.in_any_order:
+            del missing[1:]
+        found: list[Expr] = [Seq((*required[bit], following(came | 1 << bit))) for bit in missing]
+        if loop is not None:
+            found.append(Seq((loop, following(came))))
+        return found
+
+    body = _key_or_end(keys(0), '{"', None if complete else "{}")
+    while todo:
+        came = todo.pop()
+        maker.put(refs[came], _key_or_end(keys(came), ', "', "}" if came == complete else None))
+    return body
+
+
+def _loop(branch: _Branch, maker: Maker) -> Ref | None:
+    """One key of an open branch that nobody counts or waits for, with its value."""
+    pairs: list[Branch] = []
+    for index, key in enumerate(branch.keys):
+        if not key.required and key.name not in branch.watched:
+            pairs.append((branch.texts[index], maker.value(key.goal, key.name)))
+    options = parted(pairs, maker)
+    options += [seq(key, Lit(": "), maker.value(goal)) for key, goal in branch.extras]
+    return _rule(alt(options), maker) if options else None
 
 
 class _Machine:
@@ -326,16 +369,8 @@ class _Machine:
         return options
 
     def loop(self, number: int) -> Ref | None:
-        """One key of an open branch that nobody counts or waits for, with its value."""
         if number not in self.loops:
-            branch = self.branches[number]
-            pairs: list[Branch] = []
-            for index, key in enumerate(branch.keys):
-                if not key.required and key.name not in branch.watched:
-                    pairs.append((branch.texts[index], self.maker.value(key.goal, key.name)))
-            options = parted(pairs, self.maker)
-            options += [seq(key, Lit(": "), self.maker.value(goal)) for key, goal in branch.extras]
-            self.loops[number] = _rule(alt(options), self.maker) if options else None
+            self.loops[number] = _loop(self.branches[number], self.maker)
         return self.loops[number]
 
     def unnamed(self, number: int, state: _State) -> list[Expr]:
