@@ -227,7 +227,10 @@ def _map(branch: _Branch, maker: Maker) -> Expr:
 
 def _freely(branch: _Branch, maker: Maker) -> Expr:
     """One open object whose keys nobody counts: a required key leads on to a state without it, all others lead back."""
-    required = [(Lit(branch.texts[index]), maker.value(branch.keys[index].goal, branch.keys[index].name)) for index in branch.required]
+    required = [
+        (Lit(branch.texts[index]), maker.value(branch.keys[index].goal, branch.keys[index].name))
+        for index in branch.required
+    ]
     complete = (1 << len(required)) - 1
     loop = _loop(branch, maker)
     refs: dict[int, Ref] = {}

@@ -106,23 +106,41 @@ class _Writer:
         for edges in automaton.edges:
             for _, target in edges:
                 self.entered[target] += 1
+        self.loops = [
+            state in automaton.accepting and (not edges or (len(edges) == 1 and edges[0][1] == state))
+            for state, edges in enumerate(automaton.edges)
+        ]
         self.written = 0
 
     def write(self) -> Expr:
         if not self.automaton.edges:
             return Alt(())
         self.entered[0] += 1
+        self.foresee()
         body = self.body(0, 0, 0)
         while self.todo:
             at = self.todo.pop()
             self.maker.put(self.refs[at], self.body(*at, 0))
         return body
 
+    def foresee(self) -> None:
+        """Give up early what would come to be too large: count the states that each length reaches."""
+        reached, needed = {0}, 0
+        for _ in range(self.low if self.high is None else self.high):
+            reached = {
+                target for state in reached if not self.loops[state] for _, target in self.automaton.edges[state]
+            }
+            needed += len(reached) - sum(self.loops[state] for state in reached)
+            if needed > _MOST_WRITTEN:
+                raise TooLarge("counting takes too many rules")
+            if not reached:
+                return
+
     def step(self, state: int, count: int, depth: int) -> Expr:
         """What follows once the state is reached."""
         if self.entered[state] == 1 and depth < _NESTED and not self.counts:
             return self.body(state, count, depth + 1)
-        if self.is_loop(state):
+        if self.loops[state]:
             return self.body(state, count, depth)
         at = (state, count)
         if at not in self.refs:
@@ -130,16 +148,12 @@ class _Writer:
             self.todo.append(at)
         return self.refs[at]
 
-    def is_loop(self, state: int) -> bool:
-        edges = self.automaton.edges[state]
-        return state in self.automaton.accepting and (not edges or (len(edges) == 1 and edges[0][1] == state))
-
     def body(self, state: int, count: int, depth: int) -> Expr:
         self.written += 1
         if self.written > _MOST_WRITTEN:
             raise TooLarge("counting takes too many rules")
         edges = self.automaton.edges[state]
-        if self.is_loop(state):
+        if self.loops[state]:
             if not edges:
                 return QUOTE if count >= self.low else Alt(())
             more = None if self.high is None else self.high - count

@@ -42,13 +42,24 @@ class Automaton:
     def edges(self) -> list[list[tuple[CharSet, int]]]:
         """For each state, disjoint character sets and where they lead."""
         found: list[list[tuple[CharSet, int]]] = []
+        unions: dict[tuple[int, ...], CharSet] = {(number,): chars for number, chars in enumerate(self.alphabet)}
+        others: dict[tuple[int, ...], CharSet] = {}
+
+        def any_of(numbers: tuple[int, ...]) -> CharSet:
+            if numbers not in unions:
+                unions[numbers] = union(*[self.alphabet[number] for number in numbers])
+            return unions[numbers]
+
         for default, row in self.rows:
-            by_target: dict[int, list[CharSet]] = {}
+            by_target: dict[int, tuple[int, ...]] = {}
             for number, target in row.items():
-                by_target.setdefault(target, []).append(self.alphabet[number])
-            edges = [(union(*sets), target) for target, sets in by_target.items() if target != NOWHERE]
+                by_target[target] = (*by_target.get(target, ()), number)
+            edges = [(any_of(numbers), target) for target, numbers in by_target.items() if target != NOWHERE]
             if default != NOWHERE:
-                edges.append((complement(union(*(self.alphabet[number] for number in row))), default))
+                numbers = tuple(row)
+                if numbers not in others:
+                    others[numbers] = complement(any_of(numbers))
+                edges.append((others[numbers], default))
             found.append(edges)
         return found
 
