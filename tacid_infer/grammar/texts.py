@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 
-from ..gbnf import EMPTY, Alt, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
+from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
 from ..regular import ANY, Automaton, Cat, CharSet, Node, Or, Repeat, Set, TooLarge, difference, intersection
 from .primitives import QUOTE, RAW_CHAR
 from .shared import RuleMaker
@@ -110,6 +110,7 @@ class _Writer:
             state in automaton.accepting and (not edges or (len(edges) == 1 and edges[0][1] == state))
             for state, edges in enumerate(automaton.edges)
         ]
+        self.known: dict[int, Expr] = {}
         self.written = 0
 
     def write(self) -> Expr:
@@ -157,12 +158,21 @@ class _Writer:
             if not edges:
                 return QUOTE if count >= self.low else Alt(())
             more = None if self.high is None else self.high - count
-            times = repeat(self.chars(edges[0][0]), max(0, self.low - count), more, self.maker.define)
+            times = repeat(self.one_of(edges[0][0]), max(0, self.low - count), more, self.maker.define)
             return seq(times, QUOTE)
         options: list[Expr] = []
         after = count + 1 if self.counts and (self.high is not None or count < self.low) else count
         if self.high is None or count < self.high:
-            options = [seq(self.chars(chars), self.step(target, after, depth)) for chars, target in edges]
+            options = [seq(self.one_of(chars), self.step(target, after, depth)) for chars, target in edges]
+            if self.counts:
+                options = [option for option in options if option != NEVER]
         if state in self.automaton.accepting and count >= self.low:
             options.append(QUOTE)
-        return options[0] if len(options) == 1 else alt(options)
+        return options[0] if len(options) == 1 else Alt(tuple(options))
+
+    def one_of(self, chars: CharSet) -> Expr:
+        """One character of a set that an edge of the automaton holds."""
+        known = self.known.get(id(chars))
+        if known is None:
+            known = self.known[id(chars)] = self.chars(chars)
+        return known
