@@ -6,6 +6,7 @@ from ..gbnf import LONGEST, NEVER, Alt, Expr, Lit, repeat, seq
 from .document import Site
 from .forms import Form, Goal, demanding
 from .maker import Maker
+from .shared import new_rule
 
 
 def array(form: Form, site: Site, maker: Maker) -> Expr:
@@ -26,7 +27,7 @@ def array(form: Form, site: Site, maker: Maker) -> Expr:
         if index >= low:
             expr = Alt((Lit("]"), expr))
         if index % 16 == 15:
-            expr = maker.define(expr)
+            expr = new_rule(expr, maker)
     return seq(Lit("["), expr)
 
 

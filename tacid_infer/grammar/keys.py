@@ -10,7 +10,7 @@ from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
 from .primitives import PRIMITIVES, key_not
-from .shared import RuleMaker, SharedRules, make_shared
+from .shared import RuleMaker, SharedRules, make_shared, new_rule
 from .texts import automaton_body, one_key_char
 from .values import STRING, quote
 
@@ -137,7 +137,7 @@ def _other_than(ending: str) -> SharedRules:
         for number, char in enumerate(reversed(ending)):
             expr = Alt((*_away((char,), ends=True), Seq((Lit(char), expr))))
             if number % 16 == 15:
-                expr = maker.define(expr)
+                expr = new_rule(expr, maker)
         return expr
 
     return make_shared("key", ending, build)
@@ -169,4 +169,4 @@ def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
             rest = _leaving(group, depth + 1, maker)
         options.append(Seq((Lit(char), rest)))
     expr = Alt(tuple(options))
-    return maker.define(expr) if depth % 16 == 15 else expr
+    return new_rule(expr, maker) if depth % 16 == 15 else expr

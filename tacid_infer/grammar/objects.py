@@ -21,6 +21,7 @@ from .document import Site
 from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
 from .maker import Maker
+from .shared import new_rule
 from .values import quote, spell
 
 _MOST_EDGES, _MOST_OPEN_EDGES = 4000, 250
@@ -81,7 +82,7 @@ class _Branch:
         self.dependents = [(key, needs) for key, needs, _ in form.dependents]
         self.texts = [quote(key.name)[1:] + ": " for key in self.keys]
         unnamed = extras(maps, kept or names, allowed, site, maker)
-        self.extras = [(_rule(key, maker), goal) for key, goal in unnamed]
+        self.extras = [(new_rule(key, maker), goal) for key, goal in unnamed]
         self.open = maker.open_objects
         self.required = [index for index, key in enumerate(self.keys) if key.required]
         self.required_names = frozenset(form.required)
@@ -163,15 +164,6 @@ def _named(form: Form) -> list[str]:
     """The keys that a form names: first its properties, then what it only requires, or makes others depend on."""
     dependents = [(key, *needs) for key, needs, _ in form.dependents]
     return list(dict.fromkeys(chain(*[keys.named for keys in form.keys], form.required, *dependents)))
-
-
-def _rule(expr: Expr, maker: Maker) -> Ref:
-    """A rule for the expression, which is of this object alone."""
-    if type(expr) is Ref:
-        return expr
-    ref = maker.reserve()
-    maker.put(ref, expr)
-    return ref
 
 
 def _stops(keys: list[_Key]) -> list[int | None]:
@@ -266,7 +258,9 @@ def _loop(branch: _Branch, maker: Maker) -> Ref | None:
             pairs.append((branch.texts[index], maker.value(key.goal, key.name)))
     options = parted(pairs, maker)
     options += [seq(key, Lit(": "), maker.value(goal)) for key, goal in branch.extras]
-    return _rule(alt(options), maker) if options else None
+    if not options:
+        return None
+    return new_rule(options[0] if len(options) == 1 else Alt(tuple(options)), maker)
 
 
 class _Machine:

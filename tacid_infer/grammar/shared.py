@@ -25,6 +25,15 @@ class RuleMaker(Protocol):
     def put(self, ref: Ref, expr: Expr) -> None: ...
 
 
+def new_rule(expr: Expr, maker: RuleMaker) -> Ref:
+    """A rule for an expression that no other place has: ``define`` without the search for an equal one."""
+    if type(expr) is Ref:
+        return expr
+    ref = maker.reserve()
+    maker.put(ref, expr)
+    return ref
+
+
 @dataclass(frozen=True, slots=True)
 class SharedRules:
     """A set of rules.
