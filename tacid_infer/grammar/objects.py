@@ -180,18 +180,19 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     branches = [branch for branch in branches if not branch.impossible]
     if not branches:
         return NEVER
-    if len(branches) == 1 and not branches[0].keys and not branches[0].dependents:
-        return _map(branches[0], maker)
-    if len(branches) == 1 and maker.open_objects and not branches[0].counts and not branches[0].dependents:
-        return _freely(branches[0], maker)
-    machine = _Machine(branches, maker)
-    if machine.fits():
-        return machine.write()
+    if len(branches) > 1:
+        machine = _Machine(branches, maker)
+        if machine.fits():
+            return machine.write()
     return alt(_apart(branch, maker) for branch in branches)
 
 
 def _apart(branch: _Branch, maker: Maker) -> Expr:
     """One branch, read by itself."""
+    if not branch.keys and not branch.dependents:
+        return _map(branch, maker)
+    if branch.open and not branch.counts and not branch.dependents:
+        return _freely(branch, maker)
     machine = _Machine([branch], maker)
     if not machine.fits():
         branch.ignore_counts()
