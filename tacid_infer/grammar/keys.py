@@ -79,11 +79,12 @@ def extras(
     if any(other.schema is False for other in others):
         return []
     rules = [rule for keys in maps for rule in keys.patterns]
-    if not rules and allowed is None:
-        return [(_unnamed(names, maker), demanding(others))]
     found: list[tuple[Expr, Goal]] = []
     patterns = [pattern for pattern in dict.fromkeys(rule.pattern for rule in rules) if pattern is not None]
     try:
+        if allowed is None and all(from_pattern(pattern).is_universal() for pattern in patterns):
+            goal = _class_goal(maps, frozenset(rule for rule in rules if rule.pattern is not None))
+            return [] if any(one.schema is False for one in goal) else [(_unnamed(names, maker), goal)]
         named = from_words(names)
         product = Product([named, ANYTHING if allowed is None else allowed, *map(from_pattern, patterns)])
         for verdict in sorted(set(product.found), reverse=True):

@@ -82,6 +82,12 @@ class Automaton:
                 return False
         return state in self.accepting
 
+    def is_universal(self) -> bool:
+        """Whether every text is in the language: every state accepts, and leads on whatever comes."""
+        return 0 < len(self.rows) == len(self.accepting) and all(
+            default != NOWHERE and NOWHERE not in row.values() for default, row in self.rows
+        )
+
     def intersect(self, other: Automaton) -> Automaton:
         """The texts of both."""
         return Product([self, other]).where(all)
