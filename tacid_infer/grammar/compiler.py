@@ -137,6 +137,7 @@ class _Compiler:
         self._goals: dict[frozenset[int], tuple[Goal, Ref]] = {}
         self._together = 0
         self._open = self.document.derived(Derived({"\0open": True}), self.document.root)
+        self.unnamed: dict[tuple[str, ...], Ref] = {}
         self._shapes: dict[Expr, Ref] = {}
         self._shared: dict[str, SharedRules] = {}
         self._queue: list[tuple[Ref, Goal]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ..gbnf import Alt, Chars, Expr, Lit, Ref, Seq, seq
@@ -119,7 +120,10 @@ def _unnamed(names: list[str], maker: Maker) -> Expr:
         return maker.share(_other_than(names[0]))
     if any(not _is_plain(name) for name in names):
         return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
-    return _leaving(sorted(set(names)), 0, maker)
+    ordered = tuple(sorted(set(names)))
+    if ordered not in maker.unnamed:
+        maker.unnamed[ordered] = new_rule(_leaving(ordered, 0, maker), maker)
+    return maker.unnamed[ordered]
 
 
 def _is_plain(name: str) -> bool:
@@ -155,7 +159,7 @@ def _away(chars: tuple[str, ...], *, ends: bool) -> tuple[Expr, ...]:
     return seq(other, Ref("key-rest")), stop
 
 
-def _leaving(names: list[str], depth: int, maker: Maker) -> Expr:
+def _leaving(names: Sequence[str], depth: int, maker: Maker) -> Expr:
     """Endings of keys that agree with the names (sorted, and two or more) up to ``depth``, and are none of them."""
     branches: dict[str, list[str]] = {}
     for name in names:

@@ -30,6 +30,7 @@ class Maker(RuleMaker, Context, Protocol):
     """The compiler, as the modules of the types see it."""
 
     open_objects: bool
+    unnamed: dict[tuple[str, ...], Ref]
 
     def alternatives(self, goal: Goal) -> list[Form]: ...
 

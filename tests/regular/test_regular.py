@@ -43,6 +43,23 @@ def test_the_algebra_of_automata(words: list[str], others: list[str], text: str,
 
 
 @pytest.mark.parametrize(
+    ("pattern", "all_texts"),
+    [("", True), (".*", True), ("^", True), ("[a-z]*", True), (r"^[\s\S]*$", True), ("^.*$", False), ("a", False),
+     (r"^[\s\S]+$", False), (r"^[\s\S]{0,3}$", False)],
+)  # fmt: skip
+def test_what_finds_itself_in_every_text_is_universal(pattern: str, all_texts: bool) -> None:
+    automaton = from_pattern(parse_pattern(pattern))
+    assert automaton.is_universal() is all_texts
+    assert automaton.complement().is_universal() is False
+
+
+def test_no_text_and_every_text() -> None:
+    nothing = from_words([])
+    assert nothing.is_universal() is False
+    assert nothing.complement().is_universal() is True
+
+
+@pytest.mark.parametrize(
     "pattern", ["(?=a)", "(?<!a)b", r"(a)\1", r"\bword", "(", ")", "a**", "[b-a]", "[a", r"\p{Nope}", "(?i)a"]
 )
 def test_what_is_not_regular_is_named(pattern: str) -> None:
