@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..errors import InvalidSchema, UnsatisfiableSchema
-from ..gbnf import LOCAL, NEVER, Branch, Expr, Lit, Ref, Rules, alt, factor, prune_and_check, write_rules
+from ..gbnf import EMPTY, LOCAL, NEVER, Branch, Expr, Lit, Ref, Rules, alt, factor, prune_and_check, write_rules
 from ..gbnf.check import study, unproductive
 from .annotations import ANNOTATIONS
 from .arrays import array
@@ -28,13 +28,13 @@ from .objects import objects
 from .primitives import PRIMITIVES
 from .shared import SharedRules, make_shared
 from .strings import strings
-from .values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, spell, type_of
+from .values import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING, spell, type_of
 
 _MOST_TOGETHER = 1000
 """Schemas that meet in one place are compiled once for each set of them that does: schemas that refer to each other in
 circles can meet in exponentially many."""
 _SLUG = re.compile(r"[^a-z0-9]+")
-_DIRECT = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
+_DIRECT = {"string", "integer", "number", "boolean", "null"}
 _KEPT = {"minContains", "maxContains", "then", "else"}
 
 
@@ -196,14 +196,21 @@ class _Compiler:
         self._shared[rules.root.name] = rules
         return rules.root
 
-    def literals(self, goal: Goal) -> list[Any] | None:
-        """The values that the goal admits, if it only admits listed ones."""
-        found: dict[Any, Any] = {}
+    def literals(self, goal: Goal) -> list[Branch] | None:
+        """The values that the goal admits, as they are spelled, if it only admits listed ones."""
+        found: dict[Branch, None] = {}
         for form in self.alternatives(goal):
             if form.literals is None:
                 return None
-            found.update((key, value) for key, (value, _) in form.literals.items() if meets(form, value, self))
-        return list(found.values())
+            found.update(self._spelled(form, form.literals))
+        return list(found)
+
+    def _spelled(self, form: Form, listed: dict[Any, tuple[Any, Site]]) -> dict[Branch, None]:
+        values = [value for value, _ in listed.values() if meets(form, value, self)]
+        if self.document.plain_integers and not form.types & FRACTION:
+            values = [int(value) if type(value) is float else value for value in values]
+            return {(str(value), EMPTY) if type(value) is int else spell(value): None for value in values}
+        return {spell(value): None for value in values}
 
     def value(self, goal: Goal, hint: str = "") -> Ref:
         """What the goal admits: a primitive, or a rule of its own."""
@@ -233,7 +240,8 @@ class _Compiler:
                     return Ref("value")
                 kind = schema.get("type")
                 if len(demands) == 1 and isinstance(kind, str) and kind in _DIRECT:
-                    return Ref(_DIRECT[kind])
+                    plainly = kind == "integer" and self.document.plain_integers
+                    return Ref("plain-integer" if plainly else kind)
         ref = self.reserve(hint)
         self.sites[ref.name] = goal[0]
         self.rules[ref.name] = NEVER
@@ -249,8 +257,7 @@ class _Compiler:
         shapes: list[Form] = []
         for form in forms:
             if form.literals is not None:
-                values = [value for value, _ in form.literals.values() if meets(form, value, self)]
-                listed.update((spell(value), None) for value in values)
+                listed.update(self._spelled(form, form.literals))
                 continue
             self._report_excluded(form)
             if form.types & NULL and meets(form, None, self):
@@ -270,7 +277,7 @@ class _Compiler:
         if shapes:
             options.append(objects(shapes, site, self))
         if len(options) > 1 and Ref("number") in options:
-            options = [option for option in options if option != Ref("integer")]
+            options = [option for option in options if option not in (Ref("integer"), Ref("plain-integer"))]
         if listed and Ref("string") in options:
             listed = {branch: None for branch in listed if not branch[0].startswith('"')}
         if len(listed) > _SHARED:

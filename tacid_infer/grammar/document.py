@@ -17,7 +17,8 @@ Token: TypeAlias = str | int
 
 _HOLDS_NO_SCHEMA = frozenset(("const", "enum", "default", "examples", "example"))
 _REFERENCE = ANNOTATIONS | {"$ref"}
-_NO_CONDITIONS = ("draft-03", "draft-04", "draft-06")
+_PLAIN_INTEGERS = ("draft-03", "draft-04")
+_NO_CONDITIONS = (*_PLAIN_INTEGERS, "draft-06")
 _SIBLINGS_IGNORED = (*_NO_CONDITIONS, "draft-07")
 
 
@@ -77,6 +78,8 @@ class Document:
         """Whether a ``$ref`` hides the keywords beside it, as drafts up to 7 say."""
         self.conditions_ignored = any(draft in dialect for draft in _NO_CONDITIONS)
         """Whether the draft that the schema declares came before ``if``, which its validators then do not read."""
+        self.plain_integers = any(draft in dialect for draft in _PLAIN_INTEGERS)
+        """Whether the draft that the schema declares takes 1.0 for no integer."""
 
     def child(self, site: Site, *tokens: Token) -> Site:
         """The subschema at these steps below a site."""

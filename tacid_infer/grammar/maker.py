@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from ..gbnf import Expr, Ref
+from ..gbnf import Branch, Expr, Ref
 from .document import Document, Site
 from .forms import Form, Goal
 from .shared import RuleMaker, SharedRules
@@ -34,7 +34,7 @@ class Maker(RuleMaker, Context, Protocol):
 
     def alternatives(self, goal: Goal) -> list[Form]: ...
 
-    def literals(self, goal: Goal) -> list[Any] | None: ...
+    def literals(self, goal: Goal) -> list[Branch] | None: ...
 
     def share(self, rules: SharedRules) -> Expr: ...
 

@@ -52,26 +52,29 @@ class _Demand:
     high: Decimal | None
     high_open: bool
     whole: bool
+    plain: bool
+    """Whole numbers are written without a point and an exponent."""
     step: Decimal | None
 
 
 def number(form: Form, site: Site, maker: Maker) -> Expr:
     """The numbers that a form admits: whole ones only, if fractions are not among its types."""
     whole = not form.types & FRACTION
+    plain = whole and maker.document.plain_integers
     steps = [(step, where) for step, where in form.multiples if not (whole and step == 1)]
     if any(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in form.excluded):
         maker.report(site, "not", "an excluded number is not kept out")
     if not form.types & INTEGER:
         maker.report(site, "not", "a whole number is not kept out")
     if form.low is None and form.high is None and not steps:
-        return Ref("integer" if whole else "number")
+        return Ref("plain-integer" if plain else "integer" if whole else "number")
     step = _common_step(steps, whole, maker)
     low, high = form.low, form.high
     if low is not None and form.low_open and not whole:
         low = _beyond(low, math.inf)
     if high is not None and form.high_open and not whole:
         high = _beyond(high, -math.inf)
-    return maker.share(_made(_Demand(low, form.low_open, high, form.high_open, whole, step)))
+    return maker.share(_made(_Demand(low, form.low_open, high, form.high_open, whole, plain, step)))
 
 
 def _beyond(bound: Decimal, towards: float) -> Decimal:
@@ -99,12 +102,12 @@ def _build(demand: _Demand, maker: RuleMaker) -> Expr:
     if high is None or high >= 0:
         span = Span() if low is None or low < 0 else Span(low, demand.low_open)
         span = replace(span, high=high, high_open=demand.high_open)
-        options.append(_unsigned(span, demand.whole, demand.step, maker))
+        options.append(_unsigned(span, demand, maker))
     if low is None or low <= 0:
         span = Span() if high is None or high > 0 else Span(-high, demand.high_open)
         if low is not None:
             span = replace(span, high=-low, high_open=demand.low_open)
-        options.append(seq(Lit("-"), _unsigned(span, demand.whole, demand.step, maker)))
+        options.append(seq(Lit("-"), _unsigned(span, demand, maker)))
     return alt(option for option in options if option != NEVER)
 
 
@@ -129,17 +132,18 @@ def _common_step(steps: list[tuple[Decimal, Site]], whole: bool, maker: Maker) -
     return Decimal(common.numerator) / Decimal(common.denominator)
 
 
-def _unsigned(span: Span, whole: bool, step: Decimal | None, maker: RuleMaker) -> Expr:
+def _unsigned(span: Span, demand: _Demand, maker: RuleMaker) -> Expr:
     if span.is_empty():
         return NEVER
-    if step is None and span.high is None and span.low == 0:
+    plainly = "plain-" if demand.plain else ""
+    if demand.step is None and span.high is None and span.low == 0:
         if not span.low_open:
-            return Ref("unsigned-integer" if whole else "unsigned-number")
-        if whole:
-            return Ref("positive-integer")
-    options = [_Plain(span, whole, step, maker).write()]
-    if step is None:
-        options.append(_whole_scientific(span) if whole else _scientific(span, maker))
+            return Ref(f"{plainly}unsigned-integer" if demand.whole else "unsigned-number")
+        if demand.whole:
+            return Ref(f"{plainly}positive-integer")
+    options = [_Digits(span, demand.whole, demand.plain, demand.step, maker).write()]
+    if demand.step is None and not demand.plain:
+        options.append(_whole_scientific(span) if demand.whole else _scientific(span, maker))
     return alt(option for option in options if option != NEVER)
 
 
@@ -154,12 +158,13 @@ def _digits(value: Decimal) -> tuple[str, str]:
 _State = tuple[int, int, int, int]
 
 
-class _Plain:
-    """The plain spellings: digits, and a fraction."""
+class _Digits:
+    """The spellings without an exponent: digits, and a fraction."""
 
-    def __init__(self, span: Span, whole: bool, step: Decimal | None, maker: RuleMaker) -> None:
+    def __init__(self, span: Span, whole: bool, plain: bool, step: Decimal | None, maker: RuleMaker) -> None:
         self.span = span
         self.whole = whole
+        self.plain = plain
         self.maker = maker
         self.low, self.low_fraction = _digits(span.low)
         self.high, self.high_fraction = _digits(span.high) if span.high is not None else ("9" * MOST_DIGITS, "")
@@ -210,6 +215,8 @@ class _Plain:
             more = Rep(DIGIT, 0, left) if left else EMPTY
             if not self.whole:
                 return seq(more, optional(Ref("fraction")))
+            if self.plain:
+                return more
             if left + count <= _EXACT_DIGITS:
                 return seq(more, optional(ZERO_FRACTION))
             few = Rep(DIGIT, 0, _EXACT_DIGITS - count) if count < _EXACT_DIGITS else EMPTY
@@ -244,7 +251,7 @@ class _Plain:
         against_high = -1 if self.unbounded else (count > len(self.high)) - (count < len(self.high)) or high
         if against_low < 0 or against_high > 0:
             return NEVER
-        if (self.whole or self.stepped) and count > _EXACT_DIGITS - self.places:
+        if self.plain or ((self.whole or self.stepped) and count > _EXACT_DIGITS - self.places):
             # With a fraction, readers take it for a double, which no longer tells neighbours apart.
             exact = remainder == 0 and not (against_low == 0 and (self.low_fraction or self.span.low_open))
             return EMPTY if exact and not (against_high == 0 and self.span.high_open) else NEVER
@@ -329,7 +336,7 @@ def _scientific(span: Span, maker: RuleMaker) -> Expr:
     def term(mantissa: Span, low: int, high: int) -> None:
         exponent = _exponents(low, high)
         if exponent != NEVER and not mantissa.is_empty():
-            options.append(seq(_Plain(mantissa, False, None, maker).write(), E_SIGN, exponent))
+            options.append(seq(_Digits(mantissa, False, False, None, maker).write(), E_SIGN, exponent))
 
     free = Span(one, False, ten, True)
     if low_exponent is not None and low_exponent == high_exponent:

@@ -22,7 +22,7 @@ from .forms import Form, Goal, key_goal
 from .keys import closed, extras, name_filter
 from .maker import Maker
 from .shared import new_rule
-from .values import quote, spell
+from .values import quote
 
 _MOST_EDGES, _MOST_OPEN_EDGES = 4000, 250
 """Branches that would need more are read one by one: exact too, but slower to sample. That does not matter in an open
@@ -430,11 +430,11 @@ class _Machine:
         """Each literal with the places that it leads to; None if some value is no literal."""
         found: dict[Branch, list[_Place]] = {}
         for goal, after in by_goal.items():
-            values = self.maker.literals(goal)
-            if values is None:
+            spelled = self.maker.literals(goal)
+            if spelled is None:
                 return None
-            for value in values:
-                found.setdefault(spell(value), []).extend(after)
+            for branch in spelled:
+                found.setdefault(branch, []).extend(after)
         return found
 
     def factored(self, edges: list[_Edge]) -> Expr:

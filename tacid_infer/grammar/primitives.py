@@ -128,6 +128,9 @@ PRIMITIVES: Rules = {
     ),
     "integer": seq(optional(Lit("-")), Ref("unsigned-integer")),
     "unsigned-integer": Alt((seq(Lit("0"), optional(ZERO_FRACTION)), Ref("positive-integer"))),
+    "plain-integer": seq(optional(Lit("-")), Ref("plain-unsigned-integer")),
+    "plain-unsigned-integer": Alt((Lit("0"), Ref("plain-positive-integer"))),
+    "plain-positive-integer": seq(DIGIT_1_9, Rep(DIGIT, 0, MOST_DIGITS - 1)),
     "positive-integer": seq(
         DIGIT_1_9,
         Alt(

@@ -181,12 +181,38 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
 @pytest.mark.parametrize(("schema", "valid", "invalid"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_exact(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
     """Every valid value is admitted, no invalid one, and nothing is reported as widened."""
-    compiled = explain_schema(one(schema))
+    hold_exactly(one(schema), valid, invalid)
+
+
+def hold_exactly(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    compiled = explain_schema(schema)
     for value in valid:
         assert admits(compiled.text, f'{{"x": {text(value)}}}'), f"{value!r} must be admitted"
     for value in invalid:
         assert not admits(compiled.text, f'{{"x": {text(value)}}}'), f"{value!r} must not be admitted"
     assert compiled.widened == ()
+
+
+DRAFT_4 = [
+    ({"type": "integer"}, [0, -1, 10**30, raw("-0")], [1.0, 1.5, raw("1e2"), raw("01")]),
+    ({"type": "integer", "minimum": -3, "maximum": 120}, [-3, 0, 9, 120], [-4, 121, 1.0, raw("-0.0"), raw("1e1")]),
+    ({"type": "integer", "minimum": 0.5}, [1, 10**20], [0, 1.0, raw("1e20")]),
+    ({"type": "integer", "multipleOf": 5, "minimum": 1}, [5, 100], [4, 5.0, 0]),
+    ({"type": ["integer", "number"]}, [1, 1.0, 1.5], ["1"]),
+    ({"type": "integer", "enum": [1, 2.0, 30]}, [1, 2, 30], [1.0, 2.0, 3]),
+    ({"enum": [1, "a"]}, [1, 1.0, "a"], [2]),
+    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, [1, "1"], [1.0]),
+]
+
+
+@pytest.mark.parametrize(("schema", "valid", "invalid"), DRAFT_4)
+def test_an_integer_of_a_declared_draft_4_has_no_point(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    hold_exactly({"$schema": "http://json-schema.org/draft-04/schema#", **one(schema)}, valid, invalid)
+
+
+def test_an_integer_of_any_later_draft_may_have_one() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-06/schema#", **one({"type": "integer"})}
+    hold_exactly(schema, [1, 1.0, raw("1e2")], [1.5])
 
 
 WIDENED = [
