@@ -11,16 +11,16 @@ and an optional key that is repeated is noticed no more than an unnamed one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from ..gbnf import LONGEST, NEVER, Alt, Branch, Expr, Lit, Ref, Seq, Trie, agreement, alt, factor, parted, repeat, seq
 from .document import Site
-from .forms import Form, Goal, key_goal
-from .keys import closed, extras, name_filter
+from .forms import Form, Goal
 from .maker import Maker
+from .members import Members, State
 from .shared import new_rule
 from .values import quote
 
@@ -28,26 +28,7 @@ _MOST_EDGES, _MOST_OPEN_EDGES = 4000, 250
 """Branches that would need more are read one by one: exact too, but slower to sample. That does not matter in an open
 object, which no turn holds, so there the compiler's own time sets the bound."""
 
-_ANY_ORDER = 4
-"""Up to so many required keys are read in any order, where any order is wanted: each set of them is a state."""
-
-
-class _Key(NamedTuple):
-    name: str
-    goal: Goal
-    required: bool
-
-
-class _State(NamedTuple):
-    """Where one branch stands: the next key that it may name (in an open object: that it requires), which of the keys
-    came that must be told apart, and how many."""
-
-    at: int = 0
-    seen: frozenset[str] = frozenset()
-    number: int = 0
-
-
-_Place: TypeAlias = tuple[int, _State]
+_Place: TypeAlias = tuple[int, State]
 _Places: TypeAlias = frozenset[_Place]
 
 
@@ -60,123 +41,9 @@ class _Edge(NamedTuple):
     places: _Places
 
 
-class _Branch:
-    """One form's object."""
-
-    def __init__(self, form: Form, site: Site, maker: Maker) -> None:
-        self.site = site
-        self.maker = maker
-        allowed = name_filter(form, maker)
-        maps = closed(form, site, maker)
-        names = _named(form)
-        kept = names if allowed is None else [name for name in names if allowed.accepts(name)]
-        if form.min_keys and form.min_keys > sum(
-            all(one.schema is not False for one in key_goal(form.keys, name)) for name in kept
-        ):
-            maps = form.keys  # Closed, it would have too few keys ever to be complete.
-        self.keys = [_Key(name, key_goal(maps, name), name in form.required) for name in kept]
-        self.impossible = len(form.required) > len(form.required.keys() & kept)
-        self.stops = _stops(self.keys)
-        self.least = form.min_keys
-        self.most = form.max_keys
-        self.dependents = [(key, needs) for key, needs, _ in form.dependents]
-        self.texts = [quote(key.name)[1:] + ": " for key in self.keys]
-        unnamed = extras(maps, kept or names, allowed, site, maker)
-        self.extras = [(new_rule(key, maker), goal) for key, goal in unnamed]
-        self.open = maker.open_objects
-        self.required = [index for index, key in enumerate(self.keys) if key.required]
-        self.required_names = frozenset(form.required)
-        self.in_any_order = self.open and len(self.required) <= _ANY_ORDER
-        self.watched = self._watched()
-        self.counts = self.least > len(self.required) or self.most is not None
-        self.form = form
-
-    def _watched(self) -> set[str]:
-        """The keys that a state remembers."""
-        watched = {name for key, needs in self.dependents for name in (key, *needs)}
-        if self.in_any_order:
-            watched |= self.required_names
-        return watched
-
-    def ignore_counts(self) -> None:
-        """Widen: too many states to tell apart."""
-        if self.counts:
-            keyword = "maxProperties" if self.most is not None else "minProperties"
-            self.maker.report(self.site, keyword, "too many combinations of keys to count")
-        for _, _, site in self.form.dependents:
-            self.maker.report(site, "dependentRequired", "too many combinations of keys to tell apart")
-        self.counts, self.least, self.most = False, 0, None
-        self.dependents = []
-        self.watched = self._watched()
-
-    def may_close(self, state: _State) -> bool:
-        if not self.is_complete(state) or (self.counts and state.number < self.least):
-            return False
-        return not self.dependents or all(
-            key not in state.seen or state.seen.issuperset(needs) for key, needs in self.dependents
-        )
-
-    def is_complete(self, state: _State) -> bool:
-        """Whether every required key has come."""
-        if self.in_any_order:
-            return self.required_names <= state.seen
-        return state.at == len(self.required) if self.open else self.stops[state.at] is None
-
-    def takes_unnamed(self, state: _State) -> bool:
-        """Whether a key that no schema names may come next."""
-        return (self.open or self.is_complete(state)) and self.has_room(state)
-
-    def has_room(self, state: _State) -> bool:
-        return not self.counts or self.most is None or state.number < self.most
-
-    def reach(self, state: _State) -> Sequence[int]:
-        """The named keys that may come next: in order, up to the first one that must come."""
-        if not self.has_room(state):
-            return ()
-        if not self.open:
-            stop = self.stops[state.at]
-            return range(state.at, len(self.keys) if stop is None else stop + 1)
-        wanted = self.required if self.in_any_order else self.required[state.at : state.at + 1]
-        return [
-            index
-            for index, key in enumerate(self.keys)
-            if not key.required or (index in wanted and key.name not in state.seen)
-        ]
-
-    def after(self, state: _State, index: int | None) -> _State:
-        """The state behind the named key of this index; behind an unnamed one if there is none."""
-        if index is None and self.open and not self.counts:
-            return state
-        at, seen, number = state
-        key = None if index is None else self.keys[index]
-        if key is not None and key.name in self.watched:
-            seen = seen | {key.name}
-        if self.counts:
-            number = min(number + 1, max(self.least, self.most or 0))
-        if not self.open:
-            at = len(self.keys) if index is None else index + 1
-        elif key is not None and key.required and not self.in_any_order:
-            at += 1
-        return _State(at, seen, number)
-
-
-def _named(form: Form) -> list[str]:
-    """The keys that a form names: first its properties, then what it only requires, or makes others depend on."""
-    dependents = [(key, *needs) for key, needs, _ in form.dependents]
-    return list(dict.fromkeys(chain(*[keys.named for keys in form.keys], form.required, *dependents)))
-
-
-def _stops(keys: list[_Key]) -> list[int | None]:
-    """For each index, that of the next required key at or behind it."""
-    stops: list[int | None] = [None]
-    for index in range(len(keys) - 1, -1, -1):
-        stops.append(index if keys[index].required else stops[-1])
-    return stops[::-1]
-
-
 def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     """The objects that any of the forms admits."""
-    branches = [_Branch(form, site, maker) for form in forms]
+    branches = [Members(form, site, maker) for form in forms]
     branches = [branch for branch in branches if not branch.impossible]
     if not branches:
         return NEVER
@@ -187,7 +54,7 @@ def objects(forms: list[Form], site: Site, maker: Maker) -> Expr:
     return alt(_apart(branch, maker) for branch in branches)
 
 
-def _apart(branch: _Branch, maker: Maker) -> Expr:
+def _apart(branch: Members, maker: Maker) -> Expr:
     """One branch, read by itself."""
     if not branch.keys and not branch.dependents:
         return _map(branch, maker)
@@ -200,7 +67,7 @@ def _apart(branch: _Branch, maker: Maker) -> Expr:
     return machine.write()
 
 
-def _map(branch: _Branch, maker: Maker) -> Expr:
+def _map(branch: Members, maker: Maker) -> Expr:
     """An object of unnamed keys only."""
     low, high = branch.least, branch.most
     if high is not None and low > high:
@@ -218,7 +85,7 @@ def _map(branch: _Branch, maker: Maker) -> Expr:
     return seq(Lit("{"), some if low else Alt((Lit("}"), some)))
 
 
-def _freely(branch: _Branch, maker: Maker) -> Expr:
+def _freely(branch: Members, maker: Maker) -> Expr:
     """One open object whose keys nobody counts: a required key leads on to a state without it, all others lead back."""
     required = [
         (Lit(branch.texts[index]), maker.value(branch.keys[index].goal, branch.keys[index].name))
@@ -251,7 +118,7 @@ def _freely(branch: _Branch, maker: Maker) -> Expr:
     return body
 
 
-def _loop(branch: _Branch, maker: Maker) -> Ref | None:
+def _loop(branch: Members, maker: Maker) -> Ref | None:
     """One key of an open branch that nobody counts or waits for, with its value."""
     pairs: list[Branch] = []
     for index, key in enumerate(branch.keys):
@@ -267,7 +134,7 @@ def _loop(branch: _Branch, maker: Maker) -> Ref | None:
 class _Machine:
     """Reads the branches side by side, from key to key."""
 
-    def __init__(self, branches: list[_Branch], maker: Maker) -> None:
+    def __init__(self, branches: list[Members], maker: Maker) -> None:
         self.branches = branches
         self.maker = maker
         self.refs: dict[_Places, Ref] = {}
@@ -276,7 +143,7 @@ class _Machine:
         self.loops: dict[int, Ref | None] = {}
         self.todo: list[_Places] = []
         self.known_edges: dict[_Places, list[_Edge]] = {}
-        self.start: _Places = frozenset((number, _State()) for number in range(len(branches)))
+        self.start: _Places = frozenset((number, State()) for number in range(len(branches)))
 
     @cached_property
     def cuts(self) -> dict[str, int]:
@@ -335,7 +202,7 @@ class _Machine:
                 options += self.unnamed(number, state)
         return [option for option in options if option != NEVER]
 
-    def line(self, number: int, state: _State) -> Trie:
+    def line(self, number: int, state: State) -> Trie:
         """The named keys that may come next in one branch, where they come in order.
 
         Those from one key on are that key, and, unless it is required, those from the next key on.
@@ -349,7 +216,7 @@ class _Machine:
             line.append(trie.with_branch(*self.step(number, index, state, once=once)))
         return line[len(branch.keys) - state.at]
 
-    def open_keys(self, number: int, state: _State) -> list[Expr]:
+    def open_keys(self, number: int, state: State) -> list[Expr]:
         """The keys that may come next in one open branch: those that change nothing are the same in every state."""
         branch = self.branches[number]
         loops = branch.has_room(state) and branch.after(state, None) == state
@@ -371,7 +238,7 @@ class _Machine:
             self.loops[number] = _loop(self.branches[number], self.maker)
         return self.loops[number]
 
-    def unnamed(self, number: int, state: _State) -> list[Expr]:
+    def unnamed(self, number: int, state: State) -> list[Expr]:
         """The keys that no schema names."""
         branch = self.branches[number]
         if not branch.extras:
@@ -379,7 +246,7 @@ class _Machine:
         follow = self.next(frozenset([(number, branch.after(state, None))]))
         return [seq(key, Lit(": "), self.maker.value(goal), follow) for key, goal in branch.extras]
 
-    def step(self, number: int, index: int, state: _State, *, once: bool) -> Branch:
+    def step(self, number: int, index: int, state: State, *, once: bool) -> Branch:
         """A named key of one branch, with its value and what follows; unless it is only named once, as a rule."""
         branch = self.branches[number]
         key = branch.keys[index]
