@@ -5,8 +5,8 @@ Knows nothing of JSON or of grammars.
 
 from .automaton import ANYTHING, NOTHING, Automaton, Product, TooLarge, from_words
 from .charset import ANY, CharSet, complement, difference, intersection, union
+from .glushkov import from_pattern
 from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set, UnsupportedPattern, parse_pattern
-from .thompson import from_pattern
 
 __all__ = [
     "ANY",
