@@ -21,29 +21,31 @@ class Facts:
 
     Attributes:
         mentions: the rules that it refers to, in order.
-        leftmost: those that can stand at the very beginning, taking every reference for one that is not empty.
-        nullable: whether it admits the empty text by itself.
+        leftmost: those that can stand at the very beginning.
+        nullable: whether it admits the empty text.
         hollow: whether some alternative in it is NEVER.
+        empty: the rules that are taken to admit the empty text; no other is.
     """
 
-    __slots__ = ("hollow", "leftmost", "mentions", "nullable")
+    __slots__ = ("empty", "hollow", "leftmost", "mentions", "nullable")
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Container[str]) -> None:
+        self.empty = empty
         self.mentions: dict[str, None] = {}
         self.leftmost: list[str] = []
         self.nullable = False
         self.hollow = False
 
 
-def study(body: Expr) -> Facts:
-    """One walk over a rule's body."""
-    facts = Facts()
+def study(body: Expr, empty: Container[str] = ()) -> Facts:
+    """One walk over a rule's body, where the rules of ``empty`` admit the empty text."""
+    facts = Facts(empty)
     facts.nullable = _walk(body, facts, True)
     return facts
 
 
 def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
-    """Whether the expression admits the empty text by itself. ``first``: nothing needs to stand before it."""
+    """Whether the expression admits the empty text. ``first``: nothing needs to stand before it."""
     kind = type(expr)
     if kind is Lit:
         return not expr.text  # type: ignore[union-attr]
@@ -52,7 +54,7 @@ def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
         facts.mentions[name] = None
         if first:
             facts.leftmost.append(name)
-        return False
+        return name in facts.empty
     if kind is Chars:
         return False
     if kind is Seq:
@@ -62,7 +64,7 @@ def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
                 facts.mentions[item.name] = None
                 if first and every:
                     facts.leftmost.append(item.name)
-                every = False
+                every = every and item.name in facts.empty
             elif (type(item) is Lit and item.text) or not _walk(item, facts, first and every):
                 every = False
         return every
@@ -276,27 +278,14 @@ def _prove(
 
 
 def _with_nullable(rules: Mapping[str, Expr], nullable: list[str]) -> dict[str, Facts]:
-    """The facts, where a reference to a nullable rule counts as nothing, and what follows it as standing first."""
+    """The facts, where a rule admits the empty text that is made of such alone."""
     empty = set(nullable)
     while True:
-        again = {name: study(_opened(body, empty)) for name, body in rules.items()}
+        again = {name: study(body, empty) for name, body in rules.items()}
         found = {name for name, fact in again.items() if fact.nullable}
         if found <= empty:
             return again
         empty |= found
-
-
-def _opened(expr: Expr, empty: set[str]) -> Expr:
-    match expr:
-        case Ref(name) if name in empty:
-            return Rep(expr, 0, 1)
-        case Seq(items):
-            return Seq(tuple(_opened(item, empty) for item in items))
-        case Alt(options):
-            return Alt(tuple(_opened(option, empty) for option in options))
-        case Rep(item, low, high):
-            return Rep(_opened(item, empty), low, high)
-    return expr
 
 
 def _refuse_left_recursion(leftmost: Mapping[str, Sequence[str]]) -> None:
