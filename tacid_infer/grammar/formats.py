@@ -1,13 +1,15 @@
 """The formats that a grammar can enforce, as patterns. A format that is not here demands nothing and is reported.
 
-Departures from the sources, all towards admitting more: a host name's total length and the meaning of its ``xn--``
-labels, and the hour at which a leap second falls under an offset other than zero.
+So is what a pattern admits beyond its format, where the schema leaves room for it (``excess_of``): a leap second under
+an offset at any time of day, where only one that is 23:59:60 in UTC is one (of 1,440 pairs of time and offset, which
+would make the grammar of a time ten times as large), and of host names too many characters and ill-formed xn-- labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 from ..regular import Pattern, parse_pattern
 
@@ -19,9 +21,10 @@ _YEAR_MONTH_DAY = (
 _FRACTION = r"(\.\d+)?"
 _OFFSET = r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)"
 _SHIFTED = r"[+-](([01]\d|2[0-3]):(0[1-9]|[1-5]\d)|(0[1-9]|1\d|2[0-3]):00)"
+_SHIFTED_LEAP = rf"([01]\d|2[0-3]):[0-5]\d:60{_FRACTION}{_SHIFTED}"
 _TIME = (
     rf"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d{_FRACTION}{_OFFSET}"
-    rf"|([01]\d|2[0-3]):[0-5]\d:60{_FRACTION}{_SHIFTED}"
+    rf"|{_SHIFTED_LEAP}"
     rf"|23:59:60{_FRACTION}([Zz]|[+-]00:00))"
 )
 # RFC 3339 appendix A.
@@ -102,3 +105,42 @@ _SOURCES = {
 FORMATS: dict[str, Callable[[], Pattern]] = {
     name: partial(parse_pattern, f"^(?:{source})$") for name, source in _SOURCES.items()
 }
+
+
+class Excess(NamedTuple):
+    """What a format's pattern admits beyond the format.
+
+    Attributes:
+        pattern: found in all such texts.
+        longest: longer ones are such texts too; None if there is no bound.
+        reason: what is not enforced.
+    """
+
+    pattern: Pattern
+    longest: int | None
+    reason: str
+
+
+_LEAP = "under an offset other than zero, a leap second is admitted at any time of day"
+_EXCESSES = {
+    "time": (rf"^{_SHIFTED_LEAP}$", None, _LEAP),
+    "date-time": (rf"[Tt]{_SHIFTED_LEAP}$", None, _LEAP),
+    "hostname": (
+        r"(^|\.)[Xx][Nn]--",
+        253,
+        "more than 253 characters in all are admitted, and xn-- labels that encode nothing",
+    ),
+}
+
+
+@lru_cache(maxsize=1)
+def _excesses() -> dict[Pattern, Excess]:
+    return {
+        FORMATS[name](): Excess(parse_pattern(source), longest, reason)
+        for name, (source, longest, reason) in _EXCESSES.items()
+    }
+
+
+def excess_of(pattern: Pattern) -> Excess | None:
+    """What the pattern admits beyond the format that it stands for, if it does."""
+    return _excesses().get(pattern)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..gbnf import LONGEST, Expr, Ref, repeat, seq
 from ..regular import Automaton, Pattern, Product, TooLarge, from_pattern, from_words
 from ..regular.structure import is_deterministic, whole
 from .document import Site
+from .formats import excess_of
 from .forms import Form
 from .maker import Maker
 from .primitives import QUOTE
@@ -45,6 +47,8 @@ def strings(forms: list[Form], site: Site, maker: Maker) -> list[Expr]:
         joint = _either(tuple(group)) if len(group) > 1 else None
         if joint is not None:
             options.append(maker.share(joint))
+            for demand, form in group.items():
+                _report(_beyond(demand), form, site, maker)
         else:
             options += [_string(demand, form, site, maker) for demand, form in group.items()]
     return options
@@ -61,6 +65,11 @@ _ANY = _Demand((), (), 0, None)
 
 def _string(demand: _Demand, form: Form, site: Site, maker: Maker) -> Expr:
     rules, reports = _made(demand)
+    _report((*reports, *_beyond(demand)), form, site, maker)
+    return maker.share(rules)
+
+
+def _report(reports: Iterable[tuple[int, str]], form: Form, site: Site, maker: Maker) -> None:
     for about, reason in reports:
         if about >= 0:
             maker.report(form.texts[about].site, form.texts[about].keyword, reason)
@@ -68,7 +77,30 @@ def _string(demand: _Demand, form: Form, site: Site, maker: Maker) -> Expr:
             maker.report(site, "not", reason)
         else:
             maker.report(site, "maxLength" if form.max_length is not None else "minLength", reason)
-    return maker.share(rules)
+
+
+@lru_cache(maxsize=1024)
+def _beyond(demand: _Demand) -> tuple[tuple[int, str], ...]:
+    """The formats beyond which the demand leaves room for some text, and what for."""
+    found: list[tuple[int, str]] = []
+    for number, (pattern, negated) in enumerate(demand.texts):
+        excess = None if negated else excess_of(pattern)
+        if excess is not None and (
+            demand == _Demand(((pattern, False),), (), 0, None)
+            or (excess.longest is not None and (demand.high is None or demand.high > excess.longest))
+            or _meets(demand, excess.pattern)
+        ):
+            found.append((number, excess.reason))
+    return tuple(found)
+
+
+def _meets(demand: _Demand, pattern: Pattern) -> bool:
+    """Whether some text meets the demand and the pattern, as far as can be told."""
+    try:
+        both = _read_together((replace(demand, texts=(*demand.texts, (pattern, False))),))
+        return bool(both.limit(demand.low, demand.high).rows)
+    except TooLarge:
+        return True
 
 
 @lru_cache(maxsize=256)
