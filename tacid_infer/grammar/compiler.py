@@ -21,7 +21,7 @@ from .annotations import ANNOTATIONS
 from .arrays import array
 from .document import Derived, Document, Site
 from .forms import Form, Goal
-from .matching import meets
+from .matching import listed_words, meets
 from .normal import Normaliser
 from .numbers import number
 from .objects import objects
@@ -200,9 +200,13 @@ class _Compiler:
         """The values that the goal admits, as they are spelled, if it only admits listed ones."""
         found: dict[Branch, None] = {}
         for form in self.alternatives(goal):
-            if form.literals is None:
+            if form.literals is not None:
+                found.update(self._spelled(form, form.literals))
+                continue
+            words = listed_words(form)
+            if words is None:
                 return None
-            found.update(self._spelled(form, form.literals))
+            found.update((spell(word), None) for word in words if meets(form, word, self))
         return list(found)
 
     def _spelled(self, form: Form, listed: dict[Any, tuple[Any, Site]]) -> dict[Branch, None]:

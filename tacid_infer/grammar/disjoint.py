@@ -7,11 +7,13 @@ from functools import reduce
 from itertools import combinations
 from typing import TypeAlias
 
+from ..regular import UnsupportedPattern, parse_pattern
 from .document import Derived, Document, Site
 from .forms import Form, Goal, key_goal
 from .maker import Normal
+from .matching import words_of
 from .negation import negate
-from .values import ALL_TYPES, NULL, NUMBER, OBJECT, TYPE_NAMES, identity, type_of
+from .values import ALL_TYPES, NULL, NUMBER, OBJECT, STRING, TYPE_NAMES, identity, type_of
 
 _MOST_BRANCHES = 48
 _DEEPEST = 8
@@ -149,6 +151,8 @@ def _sketch_of(document: Document, site: Site, depth: int) -> _Sketch:
     for listed in ([schema["const"]] if "const" in schema else None, schema.get("enum")):
         if isinstance(listed, list):
             found = _both(found, (ALL_TYPES, {identity(value): type_of(value) for value in listed}))
+    if found[0] == STRING and isinstance(pattern := schema.get("pattern"), str):
+        found = _both(found, (STRING, _words(pattern)))
     reference = schema.get("$ref")
     if isinstance(reference, str) and (target := document.resolve(site, reference)) is not None:
         found = _both(found, _sketch_of(document, target, depth + 1))
@@ -161,6 +165,14 @@ def _sketch_of(document: Document, site: Site, depth: int) -> _Sketch:
                 found, reduce(_both, parts, _ANYTHING) if keyword == "allOf" else reduce(_either, parts, _NOTHING)
             )
     return found
+
+
+def _words(pattern: str) -> dict[Hashable, int] | None:
+    try:
+        words = words_of(parse_pattern(pattern))
+    except UnsupportedPattern:
+        return None
+    return None if words is None else {identity(word): STRING for word in words}
 
 
 def _either(one: _Sketch, other: _Sketch) -> _Sketch:

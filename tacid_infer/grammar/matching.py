@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from ..regular import TooLarge, from_pattern
+from ..regular import Pattern, TooLarge, from_pattern
 from .forms import Form, Goal, key_goal
 from .maker import Maker, Normal
 from .values import ARRAY, NUMBER, OBJECT, STRING, decimal, identity, type_of
+
+_MOST_WORDS = 64
 
 
 def meets_goal(goal: Goal, value: Any, normaliser: Maker | Normal) -> bool:
@@ -36,6 +39,28 @@ def meets(form: Form, value: Any, normaliser: Maker | Normal) -> bool:
     if kind == ARRAY:
         return _array(form, value, normaliser)
     return kind != OBJECT or _object(form, value, normaliser)
+
+
+def listed_words(form: Form) -> list[str] | None:
+    """The strings out of which a form takes its own, where it admits strings only and a pattern of it lists them."""
+    if form.types != STRING:
+        return None
+    try:
+        for rule in form.texts:
+            from_pattern(rule.pattern)
+    except TooLarge:
+        return None  # Which of the strings meet it, nobody can tell.
+    lists = (words_of(rule.pattern) for rule in form.texts if not rule.negated)
+    return next((words for words in lists if words is not None), None)
+
+
+@lru_cache(maxsize=512)
+def words_of(pattern: Pattern) -> list[str] | None:
+    """The texts that meet the pattern, where they are few: then it is as good as an enum."""
+    try:
+        return from_pattern(pattern).words(_MOST_WORDS)
+    except TooLarge:
+        return None
 
 
 def _number(form: Form, value: float) -> bool:

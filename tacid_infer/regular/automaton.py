@@ -82,6 +82,24 @@ class Automaton:
                 return False
         return state in self.accepting
 
+    def words(self, most: int) -> list[str] | None:
+        """The texts, if there are no more than ``most``."""
+        found: list[str] = []
+        todo = [(0, "")] if self.rows else []
+        while todo:
+            state, text = todo.pop()
+            if state in self.accepting:
+                found.append(text)
+            if len(text) > len(self.rows):
+                return None  # It went round, and can do so again.
+            for chars, target in self.edges[state]:
+                if sum(high - low + 1 for low, high in chars) > most:
+                    return None
+                todo += [(target, text + chr(point)) for low, high in chars for point in range(low, high + 1)]
+            if len(found) + len(todo) > most:
+                return None  # Every way leads to a text: there are no dead states.
+        return found
+
     def is_universal(self) -> bool:
         """Whether every text is in the language: every state accepts, and leads on whatever comes."""
         return 0 < len(self.rows) == len(self.accepting) and all(

@@ -176,6 +176,11 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
      [{"k": "a", "na": 1}, {"k": "s", "ns": 1}, {"k": "t"}], [{"k": "a"}, {"k": "s"}]),
     ("not a key of a value", {"type": "object", "properties": {"k": {"type": "string"}},
      "not": {"properties": {"k": {"const": "a"}}, "required": ["k"]}}, [{}, {"k": "b"}], [{"k": "a"}]),
+    ("oneOf with patterns for tags", {"oneOf": [
+        {"type": "object", "properties": {"kind": {"type": "string", "pattern": "^A$"}, "n": {"type": "integer"}}, "required": ["kind"]},
+        {"type": "object", "properties": {"kind": {"type": "string", "pattern": "^(B|C{1,2})$"}, "n": {"type": "string"}}, "required": ["kind", "n"]}]},
+     [{"kind": "A"}, {"kind": "A", "n": 1}, {"kind": "B", "n": "x"}, {"kind": "CC", "n": "1"}],
+     [{"kind": "A", "n": "x"}, {"kind": "B", "n": 1}, {"kind": "C"}, {"kind": "CCC", "n": "x"}, {"kind": "D"}]),
     ("unevaluatedProperties", {"type": "object", "allOf": [{"properties": {"a": {"type": "integer"}}}],
      "properties": {"b": {"type": "integer"}}, "unevaluatedProperties": False}, [{}, {"b": 1, "a": 2}], [{"c": 1}]),
 ]  # fmt: skip

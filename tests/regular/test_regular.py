@@ -53,6 +53,27 @@ def test_what_finds_itself_in_every_text_is_universal(pattern: str, all_texts: b
     assert automaton.complement().is_universal() is False
 
 
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("^GET$", ["GET"]),
+        ("^(GET|POST|)$", ["", "GET", "POST"]),
+        ("^[ab]c?$", ["a", "ac", "b", "bc"]),
+        ("^x{2,4}$", ["xx", "xxx", "xxxx"]),
+        ("^[a-z]$", None),
+        ("^a+$", None),
+        ("^(a|b)*c$", None),
+        ("GET", None),
+        ("^(a|b|c){2}$", None),
+        ("^$", [""]),
+        ("^a^", []),
+    ],
+)
+def test_the_texts_of_a_pattern_that_few_texts_meet(pattern: str, words: list[str] | None) -> None:
+    found = from_pattern(parse_pattern(pattern)).words(8)
+    assert (sorted(found) if found is not None else None) == words
+
+
 def test_no_text_and_every_text() -> None:
     nothing = from_words([])
     assert nothing.is_universal() is False
