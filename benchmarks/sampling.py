@@ -1,9 +1,11 @@
 """What a token costs under a grammar: ours, and llama.cpp's own converter's, on one engine, side by side in one run.
 
-python benchmarks/sampling.py [TOKENS] [MODEL.gguf]. The engine is TACID_INFER_ENGINE_COMMAND, else llama-server on PATH.
-It converts the same schema itself (``json_schema`` in the request), so it must be one without LLGuidance, as nixpkgs' and
-Debian's are and PyPI's xllamacpp is not. The model has the demo's vocabulary and random weights (``probe_model.py``): the
-engine then holds all of its vocabulary against the grammar at nearly every token. A model of one's own can be named.
+python benchmarks/sampling.py [TOKENS] [--vocabulary MODEL.gguf | --model MODEL.gguf]. The engine is
+TACID_INFER_ENGINE_COMMAND, else llama-server on PATH. It converts the same schema itself (``json_schema`` in the request),
+so it must be one without LLGuidance, as nixpkgs' and Debian's are and PyPI's xllamacpp is not. The model has random weights
+and the demo's vocabulary of 49,152 tokens, or that of the model named (``probe_model.py``): the engine then holds all of it
+against the grammar at nearly every token. The larger it is, the more of a token's time is the grammar's. ``--model`` takes
+a model as it is.
 The grammars take turns on the same prompt and seed, each for as many tokens; the cost is the engine's own figure
 (``timings.predicted_per_token_ms``), its median over the rounds, held against that of a grammar of one long literal.
 No grammar is given tokens of white space only: llama.cpp's converter admits them between any two tokens of JSON, and
@@ -12,11 +14,12 @@ a model of random weights would write little else, where what is to be timed are
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
+import shutil
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -126,13 +129,22 @@ async def per_token(
 
 async def main() -> None:
     """Print the table."""
-    tokens = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("tokens", nargs="?", type=int, default=100, help="tokens of each reply")
+    models = parser.add_mutually_exclusive_group()
+    models.add_argument("--vocabulary", type=Path, help="a GGUF whose vocabulary the random weights take")
+    models.add_argument("--model", type=Path, help="a GGUF to run as it is")
+    options = parser.parse_args()
+    tokens = options.tokens
+    named = os.environ.get("TACID_INFER_ENGINE_COMMAND", "")
+    if not named and shutil.which("llama-server") is None:
+        parser.error("TACID_INFER_ENGINE_COMMAND must name a llama-server: the embedded engine converts by LLGuidance")
     with tempfile.TemporaryDirectory(prefix="ti-") as folder:
-        model = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(folder) / "probe.gguf"
-        if len(sys.argv) < 3:
-            write_probe_model(fetch_model(), model)
+        model = options.model or Path(folder) / "probe.gguf"
+        if options.model is None:
+            write_probe_model(options.vocabulary or fetch_model(), model)
         banned = [[token, False] for token in blank_tokens(model)]
-        command = tuple(find_engine(os.environ.get("TACID_INFER_ENGINE_COMMAND", "")))
+        command = tuple(find_engine(named))
         socket = Path(folder) / "e.sock"
         supervisor = Supervisor(EngineSettings(command, model, socket, context_tokens=4096, threads=THREADS))
         await supervisor.start()
