@@ -346,6 +346,8 @@ def test_an_engine_that_runs_out_of_memory(real: EngineSettings, run: Run) -> No
 
 def test_an_engine_that_runs_out_of_disk(real: EngineSettings, folder: Path, run: Run) -> None:
     """Its log file may not grow beyond 1024 bytes: it goes on without."""
+    if "tacid_infer.engine.embedded" in real.command:
+        pytest.skip("needs an engine that writes a log file: scripts/engines (root, Debian)")
 
     async def work() -> None:
         limited = wrapped(real, "ulimit -f 2")
