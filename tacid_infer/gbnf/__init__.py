@@ -8,7 +8,7 @@ Source for the language itself: llama.cpp, ``grammars/README.md`` and ``src/llam
 
 from .check import GrammarError, check, prune, prune_and_check
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
-from .factor import Branch, agreement, factor
+from .factor import Branch, agreement, factor, one_of
 from .repeat import LONGEST, repeat
 from .trie import Trie, parted
 from .write import LOCAL, scoped, write_rules
@@ -33,6 +33,7 @@ __all__ = [
     "alt",
     "check",
     "factor",
+    "one_of",
     "parted",
     "prune",
     "prune_and_check",

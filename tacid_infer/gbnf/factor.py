@@ -59,8 +59,7 @@ def _node(text: str, tails: list[Expr], children: list[_Node], interned: dict[ob
     options = list(tails)
     key: list[object] = list(tails)
     for (identity, opening), (rest, points) in groups.items():
-        head = Lit(chr(points[0])) if len(points) == 1 else Chars(_ranges(points))
-        options.append(seq(head, Lit(opening), rest))
+        options.append(seq(one_of(points), Lit(opening), rest))
         key.append((identity, opening, tuple(points)))
     rest = options[0] if len(options) == 1 else Alt(tuple(options))
     height = 1 + max((child[3] for child in children), default=0)
@@ -96,11 +95,14 @@ def _spans(ordered: Sequence[Branch], first: int, last: int, depth: int) -> list
     return spans
 
 
-def _ranges(points: list[int]) -> tuple[tuple[int, int], ...]:
+def one_of(points: list[int]) -> Expr:
+    """One character of these code points."""
+    if len(points) == 1:
+        return Lit(chr(points[0]))
     ranges: list[tuple[int, int]] = []
     for point in sorted(points):
         if ranges and ranges[-1][1] == point - 1:
             ranges[-1] = (ranges[-1][0], point)
         else:
             ranges.append((point, point))
-    return tuple(ranges)
+    return Chars(tuple(ranges))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, alt, seq
+from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, alt, one_of, seq
 from .multiples import Remainders, Step
 from .primitives import DIGIT, MOST_DIGITS, ZERO_FRACTION, optional
 from .shared import RuleMaker
@@ -220,16 +220,3 @@ def compare(digit: str, bound: str, at: int) -> int:
     """How a digit compares with the one in its place in the bound, if there is one: -1, 0 or 1."""
     other = bound[at] if at < len(bound) else ""
     return 0 if digit == other else (1 if digit > other else -1)
-
-
-def one_of(points: list[int]) -> Expr:
-    """One character of these."""
-    if len(points) == 1:
-        return Lit(chr(points[0]))
-    ranges: list[tuple[int, int]] = []
-    for point in sorted(points):
-        if ranges and ranges[-1][1] == point - 1:
-            ranges[-1] = (ranges[-1][0], point)
-        else:
-            ranges.append((point, point))
-    return Chars(tuple(ranges))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-from ..gbnf import EMPTY, NEVER, Chars, Expr, Lit, Ref, Rep, alt, seq
-from .digits import EXACT_DIGITS, Digits, Span, compare, digits_of, one_of
+from ..gbnf import EMPTY, NEVER, Chars, Expr, Lit, Ref, Rep, alt, one_of, seq
+from .digits import EXACT_DIGITS, Digits, Span, compare, digits_of
 from .multiples import Remainders, Step
 from .primitives import DIGIT, E_SIGN, ZERO_FRACTION, optional
 from .shared import RuleMaker
