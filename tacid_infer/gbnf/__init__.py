@@ -11,7 +11,7 @@ from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt
 from .factor import Branch, agreement, factor, one_of
 from .repeat import LONGEST, repeat
 from .trie import Trie, parted
-from .write import LOCAL, scoped, write_rules
+from .write import LOCAL, nested, scoped, write, write_rules
 
 __all__ = [
     "EMPTY",
@@ -33,6 +33,7 @@ __all__ = [
     "alt",
     "check",
     "factor",
+    "nested",
     "one_of",
     "parted",
     "prune",
@@ -40,5 +41,6 @@ __all__ = [
     "repeat",
     "scoped",
     "seq",
+    "write",
     "write_rules",
 ]

@@ -6,7 +6,7 @@ Source: llama.cpp, ``grammars/README.md`` and ``parse_char`` and ``parse_sequenc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from .expr import Alt, Chars, Expr, Lit, Ref, Rep, Seq
@@ -22,7 +22,12 @@ LOCAL = "\0"
 
 def write_rules(rules: Mapping[str, Expr]) -> str:
     """The rules (name to expression) as GBNF, one a line."""
-    return "".join([f"{name} ::= {_top(body)}\n" for name, body in rules.items()])
+    return "".join([f"{name} ::= {write(body)}\n" for name, body in rules.items()])
+
+
+def nested(outer: Sequence[str], inner: str) -> str:
+    """GBNF in which each of the outer texts (of ``write``) ends in a group that holds all behind it."""
+    return " (".join([*outer, inner]) + ")" * len(outer)
 
 
 def scoped(text: str, scope: str) -> str:
@@ -30,7 +35,8 @@ def scoped(text: str, scope: str) -> str:
     return text.replace(LOCAL, scope)
 
 
-def _top(expr: Expr) -> str:
+def write(expr: Expr) -> str:
+    """One expression as GBNF, as the body of a rule."""
     if type(expr) is Alt:
         return " | ".join([_sequence(option) for option in expr.options])
     return _sequence(expr)
@@ -60,7 +66,7 @@ def _term(expr: Expr) -> str:
         return _class(expr.ranges, expr.negated)  # type: ignore[union-attr]
     if kind is Rep:
         return _term(expr.item) + _times(expr.low, expr.high)  # type: ignore[union-attr]
-    return f"({_top(expr)})"
+    return f"({write(expr)})"
 
 
 def _times(low: int, high: int | None) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..gbnf import Alt, Chars, Expr, Lit, Ref, Seq, seq
+from ..gbnf import Alt, Chars, Expr, Lit, Ref, Seq, nested, seq, write
+from ..gbnf.check import study
 from ..regular import ANYTHING, Automaton, Product, TooLarge, from_pattern, from_words
 from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
 from .primitives import PRIMITIVES, key_not
-from .shared import RuleMaker, SharedRules, make_shared, new_rule
+from .shared import SharedRules, make_shared, new_rule, shared_name
 from .texts import automaton_body, one_key_char
 from .values import STRING, quote
+
+_NESTED = 16
+"""Groups nested deeper than this become rules: an engine's parser recurses into each group."""
 
 
 def closed(form: Form, site: Site, maker: Maker) -> tuple[KeyMap, ...]:
@@ -137,15 +141,16 @@ def _other_than(ending: str) -> SharedRules:
         words = from_words([ending]).complement()
         return make_shared("key", ending, lambda maker: automaton_body(words, 0, None, maker, chars=one_key_char))
 
-    def build(maker: RuleMaker) -> Expr:
-        expr: Expr = Alt(_away((), ends=False))
-        for number, char in enumerate(reversed(ending)):
-            expr = Alt((*_away((char,), ends=True), Seq((Lit(char), expr))))
-            if number % 16 == 15:
-                expr = new_rule(expr, maker)
-        return expr
-
-    return make_shared("key", ending, build)
+    # A set for each name of each schema: put together from text, it costs a tenth of one made of expressions.
+    name = shared_name("key", ending)
+    steps = [_step(char) for char in ending]
+    rest = _LONGER
+    rules: list[str] = []
+    for first in reversed(range(0, len(steps) or 1, _NESTED)):
+        body = nested([text for text, _ in steps[first : first + _NESTED]], rest)
+        rest = f"{name}-{first}" if first else name
+        rules.append(f"{rest} ::= {body}\n")
+    return SharedRules(Ref(name), "".join(reversed(rules)), _LONGER_MENTIONS.union(*[needs for _, needs in steps]))
 
 
 @lru_cache(maxsize=1024)
@@ -157,6 +162,18 @@ def _away(chars: tuple[str, ...], *, ends: bool) -> tuple[Expr, ...]:
     other = Chars(((0x00, 0x1F), *((point, point) for point in points)), negated=True)
     stop = Ref("key-stop") if ends else seq(Lit("\\"), Ref("key-escape"), Ref("key-rest"))
     return seq(other, Ref("key-rest")), stop
+
+
+_LEFT = Alt(_away((), ends=False))
+_LONGER, _LONGER_MENTIONS = write(_LEFT), frozenset(study(_LEFT).mentions)
+"""A key goes on where the name ends."""
+
+
+@lru_cache(maxsize=1024)
+def _step(char: str) -> tuple[str, frozenset[str]]:
+    """A key goes on with another character or ends, or else with this one; and the rules that this needs."""
+    expr = Alt((*_away((char,), ends=True), Lit(char)))
+    return write(expr), frozenset(study(expr).mentions)
 
 
 def _leaving(names: Sequence[str], depth: int, maker: Maker) -> Expr:
@@ -174,4 +191,4 @@ def _leaving(names: Sequence[str], depth: int, maker: Maker) -> Expr:
             rest = _leaving(group, depth + 1, maker)
         options.append(Seq((Lit(char), rest)))
     expr = Alt(tuple(options))
-    return new_rule(expr, maker) if depth % 16 == 15 else expr
+    return new_rule(expr, maker) if depth % _NESTED == _NESTED - 1 else expr

@@ -74,15 +74,20 @@ class _Collector:
         return self.known[expr]
 
 
+def shared_name(kind: str, key: Any) -> str:
+    """The name of a set's root rule; ``repr`` of the key tells it from all others of the kind."""
+    return f"{kind}-{blake2s(repr(key).encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+
+
 def make_shared(kind: str, key: Any, build: Callable[[RuleMaker], Expr]) -> SharedRules:
     """Build a set of rules.
 
     Args:
         kind: what the rules are, as the beginning of their names.
-        key: what they depend on; its ``repr`` tells them from all others of the kind.
+        key: what they depend on (see ``shared_name``).
         build: makes the root's expression, and the other rules.
     """
-    name = f"{kind}-{blake2s(repr(key).encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+    name = shared_name(kind, key)
     collector = _Collector(name)
     collector.rules[name] = build(collector)
     rules, mentions = prune_and_check(collector.rules, [name], PRIMITIVES)
