@@ -28,13 +28,12 @@ from .objects import objects
 from .primitives import PRIMITIVES
 from .shared import SharedRules, make_shared
 from .strings import strings
-from .values import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING, spell, type_of
+from .values import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING, TYPE_NAMES, spell, type_of
 
 _MOST_TOGETHER = 1000
 """Schemas that meet in one place are compiled once for each set of them that does: schemas that refer to each other in
 circles can meet in exponentially many."""
 _SLUG = re.compile(r"[^a-z0-9]+")
-_DIRECT = {"string", "integer", "number", "boolean", "null"}
 _KEPT = {"minContains", "maxContains", "then", "else"}
 
 
@@ -243,7 +242,7 @@ class _Compiler:
                 if not demands and schema.keys().isdisjoint(_KEPT):
                     return Ref("value")
                 kind = schema.get("type")
-                if len(demands) == 1 and isinstance(kind, str) and kind in _DIRECT:
+                if len(demands) == 1 and isinstance(kind, str) and kind in TYPE_NAMES:
                     plainly = kind == "integer" and self.document.plain_integers
                     return Ref("plain-integer" if plainly else kind)
         ref = self.reserve(hint)
