@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..gbnf import LONGEST, Expr, Ref, repeat, seq
 from ..regular import Automaton, Pattern, Product, TooLarge, from_pattern, from_words
-from ..regular.structure import is_deterministic, whole
+from ..regular.structure import is_deterministic, lengths, whole
 from .document import Site
 from .formats import excess_of
 from .forms import Form
@@ -138,6 +138,7 @@ def _made(demand: _Demand) -> tuple[SharedRules, list[tuple[int, str]]]:
 
 
 def _build(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) -> Expr:
+    demand = _unbounded(demand)
     if not demand.texts and not demand.excluded:
         return _counted(demand, maker, reports)
     if not demand.excluded and not demand.low and demand.high is None and len(demand.texts) == 1:
@@ -148,15 +149,27 @@ def _build(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) ->
     automaton, left_out = _together(demand)
     if automaton is None:
         return _by_structure(demand, maker, reports)
-    reports += [(about, "its automaton is too large beside the other constraints") for about in left_out]
     try:
-        return seq(QUOTE, automaton_body(automaton, demand.low, demand.high, maker))
+        body = automaton_body(automaton, demand.low, demand.high, maker)
     except TooLarge:
+        if not demand.low and demand.high is None:
+            return _by_structure(demand, maker, reports)
         reports.append((_LENGTH, "the length cannot be counted along the pattern"))
-    try:
-        return seq(QUOTE, automaton_body(automaton, 0, None, maker))
-    except TooLarge:
-        return _by_structure(demand, maker, reports)
+        return _build(replace(demand, low=0, high=None), maker, reports)
+    reports += [(about, "its automaton is too large beside the other constraints") for about in left_out]
+    return seq(QUOTE, body)
+
+
+def _unbounded(demand: _Demand) -> _Demand:
+    """The same without the lengths that a pattern keeps to by itself."""
+    low, high = demand.low, demand.high
+    for pattern, negated in demand.texts if low or high is not None else ():
+        node = None if negated else whole(pattern.node)
+        if node is not None:
+            least, most = lengths(node)
+            low = 0 if least >= low else low
+            high = None if most is not None and high is not None and most <= high else high
+    return replace(demand, low=low, high=high)
 
 
 def _counted(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) -> Expr:

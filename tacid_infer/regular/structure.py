@@ -10,13 +10,42 @@ ANYTHING = Repeat(Set(ANY), 0, None)
 
 def whole(node: Node) -> Node | None:
     """A pattern that is found somewhere in a text, as one that matches all of it; None if an edge stands inside."""
+    if isinstance(node, Or) and _has_edge(node):
+        options = [whole(option) for option in node.options]
+        return None if None in options else Or(tuple([option for option in options if option is not None]))
     items = list(node.items) if isinstance(node, Cat) else [node]
     starts = bool(items) and items[0] == Edge("start")
     ends = bool(items) and items[-1] == Edge("end")
     core = items[1 if starts else 0 : len(items) - 1 if ends else None]
     if any(_has_edge(item) for item in core):
         return None
-    return Cat((*(() if starts else (ANYTHING,)), *core, *(() if ends else (ANYTHING,))))
+    return _turned(Cat((*(() if starts else (ANYTHING,)), *core, *(() if ends else (ANYTHING,)))))
+
+
+def _turned(node: Node) -> Node:
+    """The same texts, without looking ahead for a list's last item: ``(ab)*a`` is ``a(ba)*``."""
+    match node:
+        case Cat(items):
+            left: list[Node] = []
+            todo = [_turned(item) for item in reversed(items)]
+            while todo:
+                item = todo.pop()
+                if isinstance(item, Repeat) and isinstance(item.item, Cat):
+                    parts = item.item.items
+                    shared = 0
+                    while shared < min(len(todo), len(parts) - 1) and parts[shared] == todo[-1 - shared]:
+                        shared += 1
+                    if shared:
+                        del todo[-shared:]
+                        left += parts[:shared]
+                        item = Repeat(Cat((*parts[shared:], *parts[:shared])), item.low, item.high)
+                left.append(item)
+            return Cat(tuple(left))
+        case Or(options):
+            return Or(tuple([_turned(option) for option in options]))
+        case Repeat(item, low, high):
+            return Repeat(_turned(item), low, high)
+    return node
 
 
 def _has_edge(node: Node) -> bool:
@@ -28,6 +57,28 @@ def _has_edge(node: Node) -> bool:
         case Repeat(item, _, _):
             return _has_edge(item)
     return False
+
+
+def lengths(node: Node) -> tuple[int, int | None]:
+    """The least and the most characters of what matches; None if there is no bound."""
+    match node:
+        case Set():
+            return 1, 1
+        case Cat(items):
+            parts = [lengths(item) for item in items]
+            most = [high for _, high in parts if high is not None]
+            return sum(low for low, _ in parts), sum(most) if len(most) == len(parts) else None
+        case Or(options):
+            parts = [lengths(option) for option in options]
+            most = [high for _, high in parts if high is not None]
+            return min(low for low, _ in parts), max(most) if len(most) == len(parts) else None
+        case Repeat(item, low, high):
+            least, longest = lengths(item)
+            return least * low, 0 if 0 in (
+                longest,
+                high,
+            ) else None if longest is None or high is None else longest * high
+    return 0, 0
 
 
 def is_deterministic(node: Node) -> bool:
@@ -99,4 +150,4 @@ def _nullable(node: Node) -> bool:
     return True
 
 
-__all__ = ["ANYTHING", "EMPTY", "is_deterministic", "whole"]
+__all__ = ["ANYTHING", "EMPTY", "is_deterministic", "lengths", "whole"]

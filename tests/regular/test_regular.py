@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacid_infer.regular import UnsupportedPattern, from_pattern, from_words, parse_pattern
+from tacid_infer.regular import (
+    Automaton,
+    Cat,
+    Edge,
+    Pattern,
+    UnsupportedPattern,
+    from_pattern,
+    from_words,
+    parse_pattern,
+)  # fmt: skip
+from tacid_infer.regular.structure import is_deterministic, lengths, whole
 
 PATTERNS = [
     "", "a", "^a", "a$", "^a$", "^$", "a|b", "^a|b$", "(^a|b)c", "^(a|b)*abb$", "[0-9]", "[^ab]", r"^\d{2,3}$",
@@ -72,6 +82,48 @@ def test_what_finds_itself_in_every_text_is_universal(pattern: str, all_texts: b
 def test_the_texts_of_a_pattern_that_few_texts_meet(pattern: str, words: list[str] | None) -> None:
     found = from_pattern(parse_pattern(pattern)).words(8)
     assert (sorted(found) if found is not None else None) == words
+
+
+LISTS = [
+    r"^(?:\S+\s+){0,199}\S+$", r"^$|(^(?:\S+\s+){0,9}\S+$)", "^([a-c]+,)*[a-c]+$", "^(ab){0,3}a$", "^(abc)*ab$",
+    "^(a,|b)*c$", "^x(ax){2,5}a?$", "^(ab)*(ab)*$", "^a{2}(ba{2})*$", "^(aab)*aab$", "^(a|^b$)$", "^a|b$", "^(a(bc)*b)*a$",
+]  # fmt: skip
+
+
+def _as_one(pattern: str) -> tuple[Automaton, Automaton]:
+    """A pattern's automaton, and that of what ``whole`` makes of it."""
+    parsed = parse_pattern(pattern)
+    node = whole(parsed.node)
+    assert node is not None
+    return from_pattern(parsed), from_pattern(Pattern(f"whole {pattern}", Cat((Edge("start"), node, Edge("end")))))
+
+
+@pytest.mark.parametrize("pattern", [p for p in (*PATTERNS, *LISTS) if p not in ("[]a]|b", "(^a|b)c", "^(a|^b$)$")])
+def test_a_pattern_written_as_it_stands_is_the_same_language(pattern: str) -> None:
+    found, written = _as_one(pattern)
+    assert not found.intersect(written.complement()).rows
+    assert not written.intersect(found.complement()).rows
+
+
+@pytest.mark.parametrize("pattern", ["(^a|b)c", "^(a|^b$)$"])
+def test_an_edge_inside_is_not_written_as_it_stands(pattern: str) -> None:
+    assert whole(parse_pattern(pattern).node) is None
+
+
+@pytest.mark.parametrize("pattern", LISTS[:6])
+def test_a_list_is_read_without_looking_ahead(pattern: str) -> None:
+    node = whole(parse_pattern(pattern).node)
+    assert node is not None and is_deterministic(node)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bounds"),
+    [("^a$", (1, 1)), ("^a*b{2,3}$", (2, None)), ("^(ab|c)?$", (0, 2)), ("^[ab]{2,5}(c{3}){0,4}$", (2, 17)),
+     ("a", (1, None)), ("^$", (0, 0)), ("^(a*){0}$", (0, 0)), ("^()*$", (0, 0)), ("^(ab?){3,}$", (3, None))],
+)  # fmt: skip
+def test_the_lengths_that_a_pattern_keeps_to(pattern: str, bounds: tuple[int, int | None]) -> None:
+    node = whole(parse_pattern(pattern).node)
+    assert node is not None and lengths(node) == bounds
 
 
 def test_no_text_and_every_text() -> None:
