@@ -34,6 +34,8 @@ def make_exclusive(
         return branches
     whole = beside[0] if len(beside) == 1 else Form()
     forms = [normaliser.apply(branch, [whole.copy()], path) for branch in branches]
+    if _are_tagged(normaliser.document, forms):
+        return branches
     denials: list[list[Site]] = [[] for _ in branches]
     negations: dict[int, Site | None] = {}
     for one, other in combinations(range(len(branches)), 2):
@@ -53,6 +55,24 @@ def make_exclusive(
         else branch
         for branch, denied in zip(branches, denials, strict=True)
     ]
+
+
+def _are_tagged(document: Document, forms: list[list[Form]]) -> bool:
+    """Whether all are objects of a key whose values are listed, and others in each branch; False proves nothing."""
+    every = [form for branch in forms for form in branch]
+    if not every or any(form.types != OBJECT for form in every):
+        return False
+    for name in every[0].required:
+        seen: set[Hashable] = set()
+        for branch in forms:
+            sketches = [_sketch(document, key_goal(form.keys, name)) for form in branch if name in form.required]
+            values = [listed for _, listed in sketches if listed is not None]
+            if len(values) < len(branch) or not all(map(seen.isdisjoint, values)):
+                break
+            seen.update(*values)
+        else:
+            return True
+    return False
 
 
 def _disjoint(normaliser: Normal, left: list[Form], right: list[Form]) -> bool:
