@@ -33,6 +33,10 @@ def factor(branches: Iterable[Branch], define: Define) -> Expr:
     work: list[tuple[int, int, int, int, list[tuple[int, int]] | None]] = [(0, len(ordered), 0, 0, None)]
     while work:
         first, last, depth, common, spans = work.pop()
+        if last - first == 1:
+            text, tail = ordered[first]
+            nodes.append((interned.setdefault((tail,), len(interned)), text[depth:], tail, 1))
+            continue
         if spans is None:
             common = agreement(ordered[first][0], ordered[last - 1][0], depth)  # Sorted: these two decide.
             spans = _spans(ordered, first, last, common)
@@ -59,7 +63,10 @@ def _node(text: str, tails: list[Expr], children: list[_Node], interned: dict[ob
     options = list(tails)
     key: list[object] = list(tails)
     for (identity, opening), (rest, points) in groups.items():
-        options.append(seq(one_of(points), Lit(opening), rest))
+        if len(points) == 1:
+            options.append(seq(Lit(chr(points[0]) + opening), rest))
+        else:
+            options.append(seq(one_of(points), Lit(opening), rest))
         key.append((identity, opening, tuple(points)))
     rest = options[0] if len(options) == 1 else Alt(tuple(options))
     height = 1 + max((child[3] for child in children), default=0)
