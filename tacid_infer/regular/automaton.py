@@ -1,20 +1,21 @@
 """Deterministic automata over Unicode text, closed under every operation on the sets of their texts.
 
-An automaton knows characters only by class, and a state lists only the classes that lead elsewhere than the rest: that
-keeps the products of many automata small, whatever the alphabet.
+An automaton knows characters only by class, with sets of classes as the bits of integers, and a state lists only what
+leads elsewhere than the rest: that keeps the products of many automata small, whatever the alphabet.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, TypeAlias
 
-from .charset import ANY, CharSet, complement, partition, union
+from .charset import ANY, CharSet, bits, complement, partition, union
 
 Row: TypeAlias = tuple[int, dict[int, int]]
-"""Where a state leads: by default, and for the classes that lead elsewhere. ``NOWHERE`` ends the text there."""
+"""Where a state leads by default, and where else, with the classes that lead there. ``NOWHERE`` ends the text there."""
 
 NOWHERE = -1
 MOST_STATES = 3000
@@ -41,25 +42,22 @@ class Automaton:
     @cached_property
     def edges(self) -> list[list[tuple[CharSet, int]]]:
         """For each state, disjoint character sets and where they lead."""
+        known: dict[int, CharSet] = {}
+
+        def any_of(classes: int) -> CharSet:
+            if classes not in known:
+                known[classes] = union(*[self.alphabet[number] for number in bits(classes)])
+            return known[classes]
+
+        others: dict[int, CharSet] = {}
         found: list[list[tuple[CharSet, int]]] = []
-        unions: dict[tuple[int, ...], CharSet] = {(number,): chars for number, chars in enumerate(self.alphabet)}
-        others: dict[tuple[int, ...], CharSet] = {}
-
-        def any_of(numbers: tuple[int, ...]) -> CharSet:
-            if numbers not in unions:
-                unions[numbers] = union(*[self.alphabet[number] for number in numbers])
-            return unions[numbers]
-
         for default, row in self.rows:
-            by_target: dict[int, tuple[int, ...]] = {}
-            for number, target in row.items():
-                by_target[target] = (*by_target.get(target, ()), number)
-            edges = [(any_of(numbers), target) for target, numbers in by_target.items() if target != NOWHERE]
+            edges = [(any_of(classes), target) for target, classes in row.items() if target != NOWHERE]
             if default != NOWHERE:
-                numbers = tuple(row)
-                if numbers not in others:
-                    others[numbers] = complement(any_of(numbers))
-                edges.append((others[numbers], default))
+                classes = reduce(or_, row.values(), 0)
+                if classes not in others:
+                    others[classes] = complement(any_of(classes))
+                edges.append((others[classes], default))
             found.append(edges)
         return found
 
@@ -77,7 +75,8 @@ class Automaton:
         state = 0
         for char in text:
             default, row = self.rows[state]
-            state = row.get(classes[bisect_right(starts, ord(char)) - 1], default)
+            number = classes[bisect_right(starts, ord(char)) - 1]
+            state = next((target for target, some in row.items() if some >> number & 1), default)
             if state == NOWHERE:
                 return False
         return state in self.accepting
@@ -103,7 +102,7 @@ class Automaton:
     def is_universal(self) -> bool:
         """Whether every text is in the language: every state accepts, and leads on whatever comes."""
         return 0 < len(self.rows) == len(self.accepting) and all(
-            default != NOWHERE and NOWHERE not in row.values() for default, row in self.rows
+            default != NOWHERE and NOWHERE not in row for default, row in self.rows
         )
 
     def intersect(self, other: Automaton) -> Automaton:
@@ -124,7 +123,7 @@ class Automaton:
             return self
         top = low if high is None else high
 
-        def step(at: tuple[int, int]) -> tuple[Hashable, dict[int, Hashable]]:
+        def step(at: tuple[int, int]) -> tuple[Hashable, dict[Any, int]]:
             state, count = at
             if high is not None and count >= high:
                 return None, {}
@@ -134,7 +133,7 @@ class Automaton:
             def go(target: int) -> Hashable:
                 return None if target == NOWHERE else (target, after)
 
-            return go(default), {number: go(target) for number, target in row.items()}
+            return go(default), {go(target): classes for target, classes in row.items()}
 
         states, rows = explore((0, 0), step)
         ends = {number for number, (state, count) in enumerate(states) if state in self.accepting and count >= low}
@@ -153,29 +152,29 @@ class Product:
     """
 
     def __init__(self, automata: Sequence[Automaton]) -> None:
-        classes = [chars for automaton in automata for chars in automaton.alphabet]
-        self.alphabet, members = partition(classes)
+        self.alphabet, members = partition([chars for automaton in automata for chars in automaton.alphabet])
+        every = (1 << len(self.alphabet)) - 1
         tables: list[list[Row]] = []
         for automaton in automata:
-            joint, members = members[: len(automaton.alphabet)], members[len(automaton.alphabet) :]
-            table: list[Row] = [
-                (default, {one: target for number, target in row.items() for one in joint[number]})
-                for default, row in automaton.rows
-            ]
+            table = _joint(automaton, members)
+            del members[: len(automaton.alphabet)]
             table.append((NOWHERE, {}))  # Row -1: once nowhere, always nowhere.
             tables.append(table)
-        every = len(self.alphabet)
 
-        def step(state: tuple[int, ...]) -> tuple[Hashable, dict[int, Hashable]]:
+        def step(state: tuple[int, ...]) -> tuple[Hashable, dict[Any, int]]:
             parts = [table[at] for table, at in zip(tables, state, strict=True)]
-            usual: Hashable = tuple([default for default, _ in parts])
-            numbers: set[int] = set().union(*[row for _, row in parts])
-            others: dict[int, Hashable] = {
-                number: tuple([row.get(number, default) for default, row in parts]) for number in numbers
-            }
-            if len(others) == every:  # No class leads the usual way: another way is the usual one.
-                usual = next(iter(others.values()))
-            return usual, {number: target for number, target in others.items() if target != usual}
+            ways: dict[tuple[int, ...], int] = {(): every}
+            for default, row in parts:
+                after: dict[tuple[int, ...], int] = {}
+                for targets, left in ways.items():
+                    for target, classes in row.items():
+                        if some := left & classes:
+                            after[*targets, target] = some
+                            left ^= some
+                    if left:
+                        after[*targets, default] = left
+                ways = after
+            return usual_way(tuple([default for default, _ in parts]), ways)
 
         start = tuple(0 if automaton.rows else NOWHERE for automaton in automata)
         states, self.rows = explore(start, step)
@@ -189,13 +188,33 @@ class Product:
         return tidied(self.alphabet, self.rows, {state for state, found in enumerate(self.found) if verdicts[found]})
 
 
-def explore(start: Any, step: Callable[[Any], tuple[Hashable, dict[int, Hashable]]]) -> tuple[list[Any], list[Row]]:
+def _joint(automaton: Automaton, members: Sequence[int]) -> list[Row]:
+    """The rows of an automaton by the classes of an alphabet that tells more characters apart."""
+    known: dict[int, int] = {}
+
+    def joint(classes: int) -> int:
+        if classes not in known:
+            known[classes] = reduce(or_, [members[number] for number in bits(classes)])
+        return known[classes]
+
+    return [(default, {target: joint(some) for target, some in row.items()}) for default, row in automaton.rows]
+
+
+def usual_way(usual: Hashable, ways: dict[Any, int]) -> tuple[Hashable, dict[Any, int]]:
+    """Of all the ways that lead on from a state, the usual one (another, if no class takes it), and the others."""
+    if usual not in ways:
+        usual = max(ways, key=lambda way: ways[way].bit_count())
+    del ways[usual]
+    return usual, ways
+
+
+def explore(start: Any, step: Callable[[Any], tuple[Hashable, dict[Any, int]]]) -> tuple[list[Any], list[Row]]:
     """All states that ``step`` leads to, the start first, and their rows. A target of None is nowhere.
 
     Raises:
         TooLarge: there are too many states.
     """
-    numbers: dict[Hashable, int] = {start: 0, None: NOWHERE}
+    numbers: dict[Any, int] = {start: 0, None: NOWHERE}
     order: list[Any] = [start]
     rows: list[Row] = []
 
@@ -210,7 +229,7 @@ def explore(start: Any, step: Callable[[Any], tuple[Hashable, dict[int, Hashable
 
     for state in order:
         usual, others = step(state)
-        rows.append((number(usual), {one: number(target) for one, target in others.items()}))
+        rows.append((number(usual), {number(target): classes for target, classes in others.items()}))
     return order, rows
 
 
@@ -218,7 +237,7 @@ def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]
     """The automaton of these rows without dead states and classes that make no difference, alike states merged."""
     back: list[list[int]] = [[] for _ in rows]
     for state, (default, row) in enumerate(rows):
-        for target in {default, *row.values()}:
+        for target in (default, *row):
             if target != NOWHERE:
                 back[target].append(state)
     alive = set(accepting)
@@ -238,44 +257,49 @@ def tidied(alphabet: Sequence[CharSet], rows: Sequence[Row], accepting: set[int]
     known: dict[tuple[bool, int, frozenset[tuple[int, int]]], int] = {}
     merged: dict[int, Row] = {}
     for state in _targets_first(rows, alive):
-        default, row = rows[state]
-        usual = same[default]
-        others = {number: same[target] for number, target in row.items() if same[target] != usual}
-        merged[state] = usual, others
+        usual, others = merged[state] = _renamed(rows[state], same)
         shape = (
             state in accepting,
             itself if usual == state else usual,
-            frozenset([(number, itself if target == state else target) for number, target in others.items()]),
+            frozenset([(itself if target == state else target, classes) for target, classes in others.items()]),
         )
         same[state] = known.setdefault(shape, state)
     numbers = {NOWHERE: NOWHERE, same[0]: 0}
     order = [same[0]]
-    final: list[Row] = []
     for state in order:
-        usual, others = merged[state]
-        for target in (usual, *others.values()):
-            target = same[target]
+        merged[state] = usual, others = _renamed(merged[state], same)
+        for target in (usual, *others):
             if target not in numbers:
                 numbers[target] = len(order)
                 order.append(target)
-        usual = numbers[same[usual]]
-        ways = {number: numbers[same[target]] for number, target in others.items()}
-        final.append((usual, {number: target for number, target in ways.items() if target != usual}))
+    final = [_renamed(merged[state], numbers) for state in order]
     ends = frozenset(number for number, state in enumerate(order) if state in accepting)
     return Automaton(*_used(alphabet, final), ends)
+
+
+def _renamed(row: Row, names: Mapping[int, int]) -> Row:
+    """The row, with its targets under other numbers."""
+    default, others = row
+    usual = names[default]
+    found: dict[int, int] = {}
+    for target, classes in others.items():
+        name = names[target]
+        if name != usual:
+            found[name] = found.get(name, 0) | classes
+    return usual, found
 
 
 def _targets_first(rows: Sequence[Row], alive: set[int]) -> list[int]:
     """The live states that the start leads to, each behind all that it leads to, but for cycles."""
     order: list[int] = []
     seen = {0}
-    path = [(0, iter([rows[0][0], *rows[0][1].values()]))]
+    path = [(0, iter([rows[0][0], *rows[0][1]]))]
     while path:
         state, targets = path[-1]
         for target in targets:
             if target in alive and target not in seen:
                 seen.add(target)
-                path.append((target, iter([rows[target][0], *rows[target][1].values()])))
+                path.append((target, iter([rows[target][0], *rows[target][1]])))
                 break
         else:
             order.append(state)
@@ -285,38 +309,32 @@ def _targets_first(rows: Sequence[Row], alive: set[int]) -> list[int]:
 
 def _used(alphabet: Sequence[CharSet], rows: list[Row]) -> tuple[Sequence[CharSet], list[Row]]:
     """The classes that make a difference, and the rows by them."""
-    ways: list[list[tuple[int, int]]] = [[] for _ in alphabet]
-    for state, (_, row) in enumerate(rows):
-        for number, target in row.items():
-            ways[number].append((state, target))
-    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for number, way in enumerate(ways):
-        groups.setdefault(tuple(way), []).append(number)
+    groups = [(1 << len(alphabet)) - 1]
+    sets = {classes for _, row in rows for classes in row.values()}
+    for classes in sets:
+        groups = [part for group in groups for part in (group & classes, group & ~classes) if part]
     if len(groups) == len(alphabet):
         return alphabet, rows
-    renamed = {numbers[0]: new for new, numbers in enumerate(groups.values())}
-    classes = [union(*(alphabet[number] for number in numbers)) for numbers in groups.values()]
-    return classes, [
-        (default, {renamed[number]: target for number, target in row.items() if number in renamed})
-        for default, row in rows
-    ]
+    groups.sort()
+    renamed = {classes: sum(1 << number for number, group in enumerate(groups) if group & classes) for classes in sets}
+    merged = [union(*[alphabet[number] for number in bits(group)]) for group in groups]
+    return merged, [(default, {target: renamed[classes] for target, classes in row.items()}) for default, row in rows]
 
 
 def from_words(words: Iterable[str]) -> Automaton:
     """The automaton of a finite set of texts."""
-    rows: list[Row] = [(NOWHERE, {})]
-    classes: dict[str, int] = {}
+    tries: list[dict[str, int]] = [{}]
     accepting: set[int] = set()
     for word in words:
         state = 0
         for char in word:
-            number = classes.setdefault(char, len(classes))
-            row = rows[state][1]
-            target = row.get(number)
+            target = tries[state].get(char)
             if target is None:
-                target = row[number] = len(rows)
-                rows.append((NOWHERE, {}))
+                target = tries[state][char] = len(tries)
+                tries.append({})
             state = target
         accepting.add(state)
+    classes = {char: number for number, char in enumerate(dict.fromkeys(char for ways in tries for char in ways))}
     alphabet: list[CharSet] = [((ord(char), ord(char)),) for char in classes]
+    rows: list[Row] = [(NOWHERE, {target: 1 << classes[char] for char, target in ways.items()}) for ways in tries]
     return tidied([*alphabet, complement(union(*alphabet))], rows, accepting)

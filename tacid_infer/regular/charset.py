@@ -63,11 +63,11 @@ def difference(left: CharSet, right: CharSet) -> CharSet:
     return intersection(left, complement(right))
 
 
-def partition(sets: Sequence[CharSet]) -> tuple[list[CharSet], list[tuple[int, ...]]]:
+def partition(sets: Sequence[CharSet]) -> tuple[list[CharSet], list[int]]:
     """The coarsest classes of characters of which each set is made: no set tells two characters of a class apart.
 
     Returns:
-        The classes, which together are all characters; and for each set, the numbers of its classes.
+        The classes, which together are all characters; and for each set, its classes, as the bits of their numbers.
     """
     bounds: dict[int, int] = {}
     for number, chars in enumerate((ANY, *sets)):
@@ -81,13 +81,21 @@ def partition(sets: Sequence[CharSet]) -> tuple[list[CharSet], list[tuple[int, .
             spans.setdefault(inside >> 1, []).append((start, bound - 1))
         inside ^= bounds[bound]
         start = bound
-    members: list[list[int]] = [[] for _ in sets]
+    members = [0] * len(sets)
     for number, owners in enumerate(spans):
-        while owners:
-            lowest = owners & -owners
-            members[lowest.bit_length() - 1].append(number)
-            owners ^= lowest
-    return [tuple(span) for span in spans.values()], [tuple(numbers) for numbers in members]
+        for owner in bits(owners):
+            members[owner] |= 1 << number
+    return [tuple(span) for span in spans.values()], members
+
+
+def bits(number: int) -> list[int]:
+    """The places of the bits of a number, from the lowest."""
+    found: list[int] = []
+    while number:
+        lowest = number & -number
+        found.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -6,13 +6,13 @@ state is what may be read next, so that texts which leave the same ahead of them
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import lru_cache, reduce
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .automaton import MOST_STATES, Automaton, TooLarge, explore, tidied
-from .charset import ANY, CharSet, partition
+from .automaton import MOST_STATES, Automaton, TooLarge, explore, tidied, usual_way
+from .charset import ANY, CharSet, bits, partition
 from .pattern import Cat, Edge, Node, Or, Pattern, Repeat, Set
 
 _ENDS, _FOUND = 1, 2
@@ -102,7 +102,7 @@ class _Positions:
 
     def lead(self, positions: int, ahead: int) -> None:
         """What may follow each of the positions."""
-        for position in _bits(positions):
+        for position in bits(positions):
             self.follow[position] |= ahead
 
     def then(self, part: _Part, behind: _Part) -> _Part:
@@ -119,41 +119,46 @@ class _Positions:
     def determinised(self) -> Automaton:
         distinct = [chars for chars in self.places if chars]
         alphabet, members = partition(distinct)
-        every = len(alphabet)
+        every = (1 << len(alphabet)) - 1
         anywhere = 0
-        symbols: list[tuple[int, tuple[int, ...]]] = []
-        for chars, numbers in zip(distinct, members, strict=True):
-            if len(numbers) == every:
+        symbols: list[tuple[int, int]] = []
+        for chars, classes in zip(distinct, members, strict=True):
+            if classes == every:
                 anywhere |= self.places[chars]
             else:
-                symbols.append((self.places[chars], numbers))
+                symbols.append((self.places[chars], classes))
         reached: dict[int, int] = {0: 0}
 
         def read(places: int) -> int:
             known = reached.get(places)
             if known is None:
                 known = 0
-                for position in _bits(places):
+                for position in bits(places):
                     known |= self.follow[position]
                 reached[places] = known
             return known
 
-        def step(state: int) -> tuple[Hashable, dict[int, Hashable]]:
+        def step(state: int) -> tuple[Hashable, dict[Any, int]]:
             if state & _FOUND:
                 return _FOUND, {}
             always = read(state & anywhere)
-            found: dict[int, int] = {}
-            for places, numbers in symbols:
+            ways = [(every, always)]
+            for places, classes in symbols:
                 if here := state & places:
                     ahead = read(here)
-                    for one in numbers:
-                        found[one] = found.get(one, always) | ahead
-            targets: dict[int, Hashable] = {one: _target(ahead) for one, ahead in found.items()}
-            usual: Hashable = _target(always)
-            if len(targets) == every:
-                kept = list(targets.values())
-                usual = max(kept, key=kept.count)
-            return usual, {one: target for one, target in targets.items() if target != usual}
+                    after: list[tuple[int, int]] = []
+                    for some, before in ways:
+                        both = some & classes
+                        if both:
+                            after.append((both, before | ahead))
+                        if both != some:
+                            after.append((some ^ both, before))
+                    ways = after
+            others: dict[Any, int] = {}
+            for classes, ahead in ways:
+                target = _target(ahead)
+                others[target] = others.get(target, 0) | classes
+            return usual_way(_target(always), others)
 
         states, rows = explore(_target(self.start) or 0, step)
         return tidied(alphabet, rows, {number for number, state in enumerate(states) if state & (_ENDS | _FOUND)})
@@ -166,10 +171,3 @@ def _either(one: _Part, other: _Part) -> _Part:
 def _target(ahead: int) -> int | None:
     """Once the pattern is found, anything may follow."""
     return _FOUND if ahead & _FOUND else ahead or None
-
-
-def _bits(number: int) -> Iterator[int]:
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest
