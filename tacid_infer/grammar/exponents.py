@@ -155,16 +155,22 @@ def _exponents(low: int, high: int) -> Expr:
     return alt(options)
 
 
+def _digits(least: int, most: int) -> Expr:
+    return Rep(DIGIT, least, most) if most else EMPTY
+
+
 @lru_cache(maxsize=256)
 def _padded(low: int, high: int) -> Expr:
     """The numbers from ``low`` to ``high`` (at most 999) in one to three digits."""
 
     def after(prefix: int, count: int) -> Expr:
+        """What may follow these digits, of which there are ``count``."""
         left = 3 - count
-        if count and all(low <= prefix * 10**more and (prefix + 1) * 10**more - 1 <= high for more in range(left + 1)):
-            return Rep(DIGIT, 0, left) if left else EMPTY
-        if count and all(prefix * 10**more > high or (prefix + 1) * 10**more - 1 < low for more in range(left + 1)):
-            return NEVER
+        if count:
+            ranges = [(prefix * 10**more, (prefix + 1) * 10**more - 1) for more in range(left + 1)]
+            admitted = [more for more, (least, most) in enumerate(ranges) if low <= least and most <= high]
+            if len(admitted) == sum([least <= high and low <= most for least, most in ranges]):
+                return _digits(admitted[0], admitted[-1]) if admitted else NEVER
         grouped: dict[Expr, list[int]] = {}
         for digit in range(10 if left else 0):
             rest = after(prefix * 10 + digit, count + 1)
