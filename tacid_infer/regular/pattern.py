@@ -90,7 +90,7 @@ class Pattern:
     """A parsed pattern; a text matches if ``node`` is found somewhere in it. Equal if their sources are."""
 
     source: str
-    node: Node = field(compare=False)
+    node: Node = field(compare=False, repr=False)
 
 
 @lru_cache(maxsize=1024)
