@@ -6,10 +6,7 @@ rule that refers to itself, and nesting of any depth costs no recursion.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -86,27 +83,9 @@ def compile_document(schema: Any, *, open_objects: bool, types: int | None = Non
         UnsatisfiableSchema: no value is an instance of it.
     """
     try:
-        with _no_collections():
-            return _Compiler(schema, open_objects=open_objects).compile(types)
+        return _Compiler(schema, open_objects=open_objects).compile(types)
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply") from None
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Put off Python's search for cycles.
-
-    A large schema makes a million objects, nearly all of which live until it is compiled: looking through them again
-    and again took most of the time. Where another thread compiles too, the first to end lets the search go on.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class _Reports:

@@ -6,6 +6,7 @@ names are made positional (``call-0-facts-get``) when the grammar is written.
 
 from __future__ import annotations
 
+import gc
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -37,6 +38,22 @@ class Compiled:
     widened: tuple[Widened, ...]
 
 
+class _NoCollections:
+    """Puts off Python's search for cycles until a grammar is written.
+
+    A large schema makes a million objects, nearly all of which live until it is compiled: looking through them again
+    and again took most of the time. Where another thread compiles too, the first to end lets the search go on.
+    """
+
+    def __enter__(self) -> None:
+        self._were_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._were_on:
+            gc.enable()
+
+
 _schemas: Kept[CompiledSchema] = Kept(2048)
 _turns: Kept[Compiled] = Kept(128)
 
@@ -59,10 +76,11 @@ def compile_schema(schema: Any, *, open_objects: bool = False) -> str:
 
 def explain_schema(schema: Any, *, open_objects: bool = False) -> Compiled:
     """The same as ``compile_schema``, with what the grammar does not enforce."""
-    compiled = compile_document(schema, open_objects=open_objects)
-    scope = "rule-"
-    root: Rules = {"root": _scoped(compiled.root, scope)}
-    return Compiled(_write(root, [(scope, compiled)]), compiled.widened)
+    with _NoCollections():
+        compiled = compile_document(schema, open_objects=open_objects)
+        scope = "rule-"
+        root: Rules = {"root": _scoped(compiled.root, scope)}
+        return Compiled(_write(root, [(scope, compiled)]), compiled.widened)
 
 
 def compile_turn(tools: Any, *, tool_choice: Any = "auto") -> str:
@@ -90,7 +108,8 @@ def explain_turn(tools: Any, *, tool_choice: Any = "auto") -> Compiled:
     known = _turns.get(key)
     if known is None:
         parsed = parse_tools(tools) if parsed is None else parsed
-        known = _compile(parsed, parse_tool_choice(tool_choice, parsed))
+        with _NoCollections():
+            known = _compile(parsed, parse_tool_choice(tool_choice, parsed))
         _turns.put(key, known)
     return known
 
@@ -105,7 +124,8 @@ def check_tool(tool: Tool) -> None:
     Raises:
         InvalidSchema, UnsatisfiableSchema: it cannot; names the tool and the pointer.
     """
-    _arguments(tool)
+    with _NoCollections():
+        _arguments(tool)
 
 
 def _arguments(tool: Tool) -> CompiledSchema:
