@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
+from ..gbnf import Ref
 from ..regular import Pattern, parse_pattern
+from .shared import SharedRules
 
 # RFC 3339 section 5.6; appendix C for leap years.
 _YEAR_MONTH_DAY = (
@@ -102,9 +105,29 @@ _SOURCES = {
     "relative-json-pointer": r"(0|[1-9]\d*)(#|(/([^~/]|~[01])*)*)",
 }
 
+_PATTERNS = {name: f"^(?:{source})$" for name, source in _SOURCES.items()}
+_NAMES = {pattern: name for name, pattern in _PATTERNS.items()}
+
 FORMATS: dict[str, Callable[[], Pattern]] = {
-    name: partial(parse_pattern, f"^(?:{source})$") for name, source in _SOURCES.items()
+    name: partial(parse_pattern, pattern) for name, pattern in _PATTERNS.items()
 }
+
+
+def made_ahead(pattern: Pattern) -> SharedRules | None:
+    """The rules of the strings of a format alone, if the pattern is that of one."""
+    name = _NAMES.get(pattern.source)
+    return None if name is None else _made_ahead()[name]
+
+
+@lru_cache(maxsize=1)
+def _made_ahead() -> dict[str, SharedRules]:
+    """All of them, as ``scripts/formats`` wrote them: made when first used, a uri would cost 15 ms."""
+    text = Path(__file__).with_name("formats.gbnf").read_text("utf-8")
+    sets = [rules for rules in text.split("\n\n") if not rules.startswith("#")]
+    return {
+        name: SharedRules(Ref(rules.partition(" ")[0]), f"{rules.strip()}\n", frozenset())
+        for name, rules in zip(_SOURCES, sets, strict=True)
+    }
 
 
 class Excess(NamedTuple):
@@ -133,14 +156,10 @@ _EXCESSES = {
 }
 
 
-@lru_cache(maxsize=1)
-def _excesses() -> dict[Pattern, Excess]:
-    return {
-        FORMATS[name](): Excess(parse_pattern(source), longest, reason)
-        for name, (source, longest, reason) in _EXCESSES.items()
-    }
-
-
 def excess_of(pattern: Pattern) -> Excess | None:
     """What the pattern admits beyond the format that it stands for, if it does."""
-    return _excesses().get(pattern)
+    name = _NAMES.get(pattern.source)
+    if name not in _EXCESSES:
+        return None
+    source, longest, reason = _EXCESSES[name]
+    return Excess(parse_pattern(source), longest, reason)

@@ -87,7 +87,11 @@ def make_shared(kind: str, key: Any, build: Callable[[RuleMaker], Expr]) -> Shar
         key: what they depend on (see ``shared_name``).
         build: makes the root's expression, and the other rules.
     """
-    name = shared_name(kind, key)
+    return make_named(shared_name(kind, key), build)
+
+
+def make_named(name: str, build: Callable[[RuleMaker], Expr]) -> SharedRules:
+    """Build a set of rules, the root of which has this name, and all others begin with it."""
     collector = _Collector(name)
     collector.rules[name] = build(collector)
     rules, mentions = prune_and_check(collector.rules, [name], PRIMITIVES)

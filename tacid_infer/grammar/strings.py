@@ -10,11 +10,11 @@ from ..gbnf import LONGEST, Expr, Ref, repeat, seq
 from ..regular import Automaton, Pattern, Product, TooLarge, from_pattern, from_words
 from ..regular.structure import is_deterministic, lengths, whole
 from .document import Site
-from .formats import excess_of
+from .formats import FORMATS, excess_of, made_ahead
 from .forms import Form
 from .maker import Maker
 from .primitives import QUOTE
-from .shared import RuleMaker, SharedRules, make_shared
+from .shared import RuleMaker, SharedRules, make_named, make_shared
 from .texts import automaton_body, pattern_body
 
 
@@ -86,7 +86,7 @@ def _beyond(demand: _Demand) -> tuple[tuple[int, str], ...]:
     for number, (pattern, negated) in enumerate(demand.texts):
         excess = None if negated else excess_of(pattern)
         if excess is not None and (
-            demand == _Demand(((pattern, False),), (), 0, None)
+            demand == _of(pattern)
             or (excess.longest is not None and (demand.high is None or demand.high > excess.longest))
             or _meets(demand, excess.pattern)
         ):
@@ -132,9 +132,26 @@ def _read_together(demands: tuple[_Demand, ...]) -> Automaton:
 
 @lru_cache(maxsize=1024)
 def _made(demand: _Demand) -> tuple[SharedRules, list[tuple[int, str]]]:
+    if demand.texts and demand == _of(demand.texts[0][0]) and (rules := made_ahead(demand.texts[0][0])):
+        return rules, []
     reports: list[tuple[int, str]] = []
     rules = make_shared("string", demand, lambda maker: _build(demand, maker, reports))
     return rules, reports
+
+
+def _of(pattern: Pattern) -> _Demand:
+    """The pattern, and no more."""
+    return _Demand(((pattern, False),), (), 0, None)
+
+
+def make_formats() -> str:
+    """The rules of each format alone, as ``formats.gbnf`` holds them."""
+    made = [_made_format(name, _of(pattern())) for name, pattern in FORMATS.items()]
+    return "\n".join(["# Written by scripts/formats.\n", *[rules.text for rules in made]])
+
+
+def _made_format(name: str, demand: _Demand) -> SharedRules:
+    return make_named(f"format-{name}", lambda maker: _build(demand, maker, []))
 
 
 def _build(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) -> Expr:

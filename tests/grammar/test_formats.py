@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tacid_infer.grammar import explain_schema
+from tacid_infer.grammar import explain_schema, formats
+from tacid_infer.grammar.strings import make_formats
 
 from ..conftest import admits
 
@@ -43,6 +45,11 @@ REPORTED = {
 
 def admitted(grammar: str, text: str) -> bool:
     return admits(grammar, json.dumps(text, ensure_ascii=False))
+
+
+def test_the_rules_made_ahead_are_what_would_be_made() -> None:
+    """After a change to them, scripts/formats writes them anew."""
+    assert (Path(formats.__file__).parent / "formats.gbnf").read_text("utf-8") == make_formats()
 
 
 @pytest.mark.parametrize("name", EXACT)
