@@ -132,11 +132,15 @@ def _read_together(demands: tuple[_Demand, ...]) -> Automaton:
 
 @lru_cache(maxsize=1024)
 def _made(demand: _Demand) -> tuple[SharedRules, list[tuple[int, str]]]:
+    demand = _unbounded(demand)
     if demand.texts and demand == _of(demand.texts[0][0]) and (rules := made_ahead(demand.texts[0][0])):
         return rules, []
     reports: list[tuple[int, str]] = []
-    rules = make_shared("string", demand, lambda maker: _build(demand, maker, reports))
-    return rules, reports
+    try:
+        return make_shared("string", demand, lambda maker: _build(demand, maker, reports)), reports
+    except TooLarge:
+        rules, reports = _made(replace(demand, low=0, high=None))
+        return rules, [*reports, (_LENGTH, "the length cannot be counted along the pattern")]
 
 
 def _of(pattern: Pattern) -> _Demand:
@@ -155,7 +159,7 @@ def _made_format(name: str, demand: _Demand) -> SharedRules:
 
 
 def _build(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) -> Expr:
-    demand = _unbounded(demand)
+    """The strings, quotes included. Raises TooLarge if they can only be written without counting."""
     if not demand.texts and not demand.excluded:
         return _counted(demand, maker, reports)
     if not demand.excluded and not demand.low and demand.high is None and len(demand.texts) == 1:
@@ -169,10 +173,9 @@ def _build(demand: _Demand, maker: RuleMaker, reports: list[tuple[int, str]]) ->
     try:
         body = automaton_body(automaton, demand.low, demand.high, maker)
     except TooLarge:
-        if not demand.low and demand.high is None:
-            return _by_structure(demand, maker, reports)
-        reports.append((_LENGTH, "the length cannot be counted along the pattern"))
-        return _build(replace(demand, low=0, high=None), maker, reports)
+        if demand.low or demand.high is not None:
+            raise
+        return _by_structure(demand, maker, reports)
     reports += [(about, "its automaton is too large beside the other constraints") for about in left_out]
     return seq(QUOTE, body)
 
