@@ -25,11 +25,13 @@ from .objects import objects
 from .primitives import PRIMITIVES
 from .shared import SharedRules, make_shared
 from .strings import strings
-from .values import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING, TYPE_NAMES, spell, type_of
+from .values import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING, TYPE_NAMES, reordered, spell, type_of
 
 _MOST_TOGETHER = 1000
 """Schemas that meet in one place are compiled once for each set of them that does: schemas that refer to each other in
 circles can meet in exponentially many."""
+_MOST_ORDERS = 64
+"""Listed objects are spelled with their keys in any order, where any order is wanted, up to so many spellings."""
 _SLUG = re.compile(r"[^a-z0-9]+")
 _KEPT = {"minContains", "maxContains", "then", "else"}
 
@@ -189,6 +191,8 @@ class _Compiler:
 
     def _spelled(self, form: Form, listed: dict[Any, tuple[Any, Site]]) -> dict[Branch, None]:
         values = [value for value, _ in listed.values() if meets(form, value, self)]
+        if self.open_objects:
+            values = reordered(values, _MOST_ORDERS)
         if self.document.plain_integers and not form.types & FRACTION:
             values = [int(value) if type(value) is float else value for value in values]
             return {(str(value), EMPTY) if type(value) is int else spell(value): None for value in values}

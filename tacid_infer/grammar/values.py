@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from itertools import permutations, product
 from typing import Any
 
 from ..gbnf import EMPTY, Alt, Branch, Expr, Lit, seq
@@ -95,6 +97,34 @@ def spell(value: Any) -> Branch:
     while items and isinstance(items[0], str):
         text += items.pop(0)  # type: ignore[operator]
     return text, seq(*(Lit(item) if isinstance(item, str) else item for item in items)) if items else EMPTY
+
+
+def reordered(values: list[Any], most: int) -> list[Any]:
+    """The values with the keys of their objects in every order; as they are where that would be more than ``most``."""
+    if all(type(value) is str for value in values) or sum(map(_orders, values)) > most:
+        return values
+    return [twin for value in values for twin in _each_order(value)]
+
+
+def _orders(value: Any) -> int:
+    match value:
+        case Mapping():
+            return math.factorial(len(value)) * math.prod(map(_orders, value.values()))
+        case list():
+            return math.prod(map(_orders, value))
+    return 1
+
+
+def _each_order(value: Any) -> Iterator[Any]:
+    match value:
+        case Mapping():
+            for keys in permutations(value):
+                for items in product(*[list(_each_order(value[key])) for key in keys]):
+                    yield dict(zip(keys, items, strict=True))
+        case list():
+            yield from map(list, product(*[list(_each_order(item)) for item in value]))
+        case _:
+            yield value
 
 
 def _pieces(value: Any) -> list[str | Expr]:
