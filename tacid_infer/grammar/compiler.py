@@ -152,8 +152,7 @@ class _Compiler:
     def reserve(self, hint: str = "") -> Ref:
         """A rule's name, to be given its body later."""
         self._count += 1
-        slug = _SLUG.sub("-", hint.lower())[:24].strip("-") if hint else ""
-        return Ref(f"{LOCAL}{self._count}-{slug}" if slug else f"{LOCAL}{self._count}")
+        return Ref(f"{LOCAL}{self._count}{_slug(hint)}")
 
     def put(self, ref: Ref, expr: Expr) -> None:
         """Give a reserved rule its body."""
@@ -299,6 +298,13 @@ class _Compiler:
 _NOTHING = alt([Lit("")])
 _SHARED = 8
 """A longer enum is a set of rules of its own, however many places use it."""
+
+
+@lru_cache(maxsize=4096)
+def _slug(hint: str) -> str:
+    """The hint as the end of a rule's name."""
+    slug = _SLUG.sub("-", hint.lower())[:24].strip("-")
+    return f"-{slug}" if slug else ""
 
 
 @lru_cache(maxsize=512)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..regular import Pattern, from_pattern
 from .document import Site
@@ -15,8 +14,7 @@ Goal: TypeAlias = tuple[Site, ...]
 """Sites that one value must satisfy together."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextRule:
+class TextRule(NamedTuple):
     """A pattern that a string must, or must not, match; ``site`` and ``keyword`` say where it was demanded."""
 
     pattern: Pattern
@@ -25,16 +23,14 @@ class TextRule:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRule:
+class KeyRule(NamedTuple):
     """A ``patternProperties`` entry; ``pattern`` is None where the pattern has no automaton."""
 
     pattern: Pattern | None
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class KeyMap:
+class KeyMap(NamedTuple):
     """One schema's say on an object's keys: ``properties``, ``patternProperties`` and ``additionalProperties``.
 
     Attributes:
@@ -53,8 +49,7 @@ def open_map(site: Site) -> KeyMap:
     return KeyMap(site, {}, (), Site(True, site, ()), closes=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemMap:
+class ItemMap(NamedTuple):
     """One schema's say on an array's items: those of fixed position, and the rest."""
 
     site: Site

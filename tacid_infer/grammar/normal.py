@@ -70,7 +70,7 @@ class Normaliser:
             return forms
         if schema is False:
             return []
-        if not isinstance(schema, Mapping):
+        if type(schema) is not dict and not isinstance(schema, Mapping):
             raise site.invalid(None, "a schema must be an object or a boolean")
         if len(path) > _DEEPEST:
             raise site.invalid(None, f"schemas that apply to one place are nested more than {_DEEPEST} deep")
