@@ -7,7 +7,7 @@ leave it stuck: an undefined reference, a rule that the root does not reach, lef
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from .expr import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, Rep, Rules, Seq, alt, seq
 
@@ -79,41 +79,40 @@ def _walk(expr: Expr, facts: Facts, first: bool) -> bool:
     return _walk(expr.item, facts, first) or expr.low == 0  # type: ignore[union-attr]
 
 
-def _survey(rules: Mapping[str, Expr]) -> tuple[dict[str, Facts], set[str]]:
-    """The facts of each rule, and the rules that have no finite text."""
-    facts = {name: study(body) for name, body in rules.items()}
+def _survey(rules: Mapping[str, Expr], roots: Iterable[str]) -> tuple[dict[str, Facts], set[str], set[str]]:
+    """What the roots lead to: the facts of rules, each behind all that it refers to but for cycles; those of them that
+    have no finite text; and the names that no rule here has."""
+    facts: dict[str, Facts] = {}
+    seen: set[str] = set()
+    outside: set[str] = set()
+    for start in roots:
+        # The root stands for a rule that refers to nothing else.
+        path: list[tuple[str, Facts | None, Iterator[str]]] = [("", None, iter((start,)))]
+        while path:
+            name, fact, mentions = path[-1]
+            for other in mentions:
+                if other in seen:
+                    continue
+                seen.add(other)
+                body = rules.get(other)
+                if body is not None:
+                    deeper = study(body)
+                    path.append((other, deeper, iter(deeper.mentions)))
+                    break
+                outside.add(other)
+            else:
+                if fact is not None:
+                    facts[name] = fact
+                path.pop()
     unproven = set(facts)
     waiting: list[str] = []
-    for name in _bottom_up(facts):
-        fact = facts[name]
+    for name, fact in facts.items():
         needs_nothing_else = not fact.hollow and unproven.isdisjoint(fact.mentions)
         if needs_nothing_else or _blockers(rules[name], unproven) is None:
             unproven.discard(name)
         else:
             waiting.append(name)
-    return facts, _unproductive(rules, waiting, unproven) if waiting else set()
-
-
-def _bottom_up(facts: Mapping[str, Facts]) -> list[str]:
-    """The rules, each behind all that it refers to, but for cycles."""
-    order: list[str] = []
-    seen: set[str] = set()
-    for start in facts:
-        if start in seen:
-            continue
-        seen.add(start)
-        path = [(start, iter(facts[start].mentions))]
-        while path:
-            name, mentions = path[-1]
-            for other in mentions:
-                if other not in seen and other in facts:
-                    seen.add(other)
-                    path.append((other, iter(facts[other].mentions)))
-                    break
-            else:
-                order.append(name)
-                path.pop()
-    return order
+    return facts, _unproductive(rules, waiting, unproven) if waiting else set(), outside
 
 
 def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
@@ -122,39 +121,34 @@ def prune(rules: Mapping[str, Expr], roots: Iterable[str]) -> Rules:
     A rule that has no alternative left is dropped, the roots' own included. The rules may refer to rules defined
     elsewhere, each of which has a finite text.
     """
-    return _pruned(rules, roots, *_survey(rules))[0]
+    roots = list(roots)
+    facts, doomed, _ = _survey(rules, roots)
+    return _pruned(rules, roots, facts, doomed)
 
 
-def _pruned(
-    rules: Mapping[str, Expr], roots: Iterable[str], facts: Mapping[str, Facts], doomed: set[str]
-) -> tuple[Rules, bool]:
-    """The pruned rules, and whether anything was cut out of them."""
+def _pruned(rules: Mapping[str, Expr], roots: Iterable[str], facts: Mapping[str, Facts], doomed: set[str]) -> Rules:
     kept: Rules = {}
-    cut = False
     todo = [name for name in roots if name in rules and name not in doomed]
     while todo:
         name = todo.pop()
         if name in kept:
             continue
         body, fact = rules[name], facts[name]
-        if fact.hollow or (doomed and not doomed.isdisjoint(fact.mentions)):
+        if fact.hollow or not doomed.isdisjoint(fact.mentions):
             body = _without(body, doomed)
             fact = study(body)
-            cut = True
         kept[name] = body
-        for other in fact.mentions:
-            if other not in kept and other in rules:
-                todo.append(other)
-    return kept, cut
+        todo.extend(other for other in fact.mentions if other not in kept and other in rules)
+    return kept
 
 
 def unproductive(rules: Mapping[str, Expr]) -> set[str]:
     """The rules that have no finite text."""
-    return _survey(rules)[1]
+    return _survey(rules, rules)[1]
 
 
 def _unproductive(rules: Mapping[str, Expr], todo: list[str], unproven: set[str]) -> set[str]:
-    """Those of ``unproven`` that are not productive; ``todo`` holds them, mostly in the order of ``_bottom_up``.
+    """Those of ``unproven`` that are not productive; ``todo`` holds them, mostly in the order of ``_survey``.
 
     Least fixpoint from below: a rule is productive once some alternative needs only productive rules. A rule waits for
     another at most once, so that it is looked at again at most as often as it refers to others.
@@ -238,11 +232,9 @@ def check(rules: Mapping[str, Expr], roots: Iterable[str], known: Container[str]
     Raises:
         GrammarError: names the rule at fault.
     """
-    facts, doomed = _survey(rules)
-    reached = reachable({name: fact.mentions for name, fact in facts.items()}, roots)
-    outside = {name for name in reached if name not in rules}
-    if len(reached) - len(outside) < len(rules):
-        raise GrammarError(f"rule {min(rules.keys() - reached)} is not reachable")
+    facts, doomed, outside = _survey(rules, roots)
+    if len(facts) < len(rules):
+        raise GrammarError(f"rule {min(rules.keys() - facts)} is not reachable")
     if doomed:
         raise GrammarError(f"rule {min(doomed)} has no finite text")
     _prove(rules, facts, outside, known)
@@ -254,13 +246,11 @@ def prune_and_check(
 ) -> tuple[Rules, set[str]]:
     """What ``prune`` leaves of the rules, and what ``check`` says of it."""
     roots = list(roots)
-    facts, doomed = _survey(rules)
-    kept, cut = _pruned(rules, roots, facts, doomed)
-    left = [name for name in roots if name in kept or name not in rules]
-    if cut:
-        return kept, check(kept, left, known)
-    facts = {name: facts[name] for name in kept}
-    outside = set(left).union(*[fact.mentions for fact in facts.values()]) - rules.keys()
+    facts, doomed, outside = _survey(rules, roots)
+    if doomed or any(fact.hollow for fact in facts.values()):
+        kept = _pruned(rules, roots, facts, doomed)
+        return kept, check(kept, [name for name in roots if name in kept or name not in rules], known)
+    kept = {name: rules[name] for name in reversed(facts)}
     _prove(kept, facts, outside, known)
     return kept, outside
 
@@ -291,7 +281,9 @@ def _with_nullable(rules: Mapping[str, Expr], nullable: list[str]) -> dict[str, 
 def _refuse_left_recursion(leftmost: Mapping[str, Sequence[str]]) -> None:
     done: set[str] = set()
     for start, others in leftmost.items():
-        if start in done or not others:
+        # Most come behind all that they begin with.
+        if start in done or not others or all(other in done or other not in leftmost for other in others):
+            done.add(start)
             continue
         path = {start}
         stack = [(start, iter(others))]
