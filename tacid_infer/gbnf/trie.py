@@ -65,11 +65,22 @@ class _Fork:
 
     def expr(self, depth: int, maker: _Maker) -> Expr:
         if self.known is None or self.known[0] != depth:
-            if self.rule is None:
-                self.rule = maker.reserve()
-                maker.put(self.rule, Alt(tuple(self.options(maker))))
+            self.define(maker)
+            assert self.rule is not None
             self.known = depth, seq(Lit(self.sample.text[depth // 3 : self.depth // 3]), self.rule)
         return self.known[1]
+
+    def define(self, maker: _Maker) -> None:
+        """Give it a rule, and all forks below. Not recursive: each name may be the beginning of a longer one."""
+        found: list[_Fork] = []
+        todo = [self] if self.rule is None else []
+        while todo:
+            fork = todo.pop()
+            found.append(fork)
+            todo += [way for way in fork.ways.values() if type(way) is _Fork and way.rule is None]
+        for fork in reversed(found):
+            fork.rule = maker.reserve()
+            maker.put(fork.rule, Alt(tuple(fork.options(maker))))
 
 
 _Node: TypeAlias = _Leaf | _Fork
@@ -107,32 +118,47 @@ class Trie:
 
 def _added(node: _Node, leaf: _Leaf) -> _Node:
     new = leaf.digits
-    if isinstance(node, _Leaf):
-        old, limit = node.digits, min(len(node.digits), len(new))
-    else:
-        old, limit = node.sample.digits, node.depth
+    passed: list[_Fork] = []
     depth = 0
-    while depth < limit and old[depth] == new[depth]:
-        depth += 1
-    if isinstance(node, _Leaf) or depth < limit:
-        return _Fork(depth, leaf, {old[depth]: node, new[depth]: leaf})
-    way = node.ways.get(new[depth])
-    return _Fork(depth, node.sample, {**node.ways, new[depth]: leaf if way is None else _added(way, leaf)})
+    while True:
+        old = node.digits if isinstance(node, _Leaf) else node.sample.digits
+        limit = min(len(old), len(new)) if isinstance(node, _Leaf) else node.depth
+        while depth < limit and old[depth] == new[depth]:
+            depth += 1
+        if isinstance(node, _Leaf) or depth < limit:
+            made: _Node = _Fork(depth, leaf, {old[depth]: node, new[depth]: leaf})
+            break
+        passed.append(node)
+        way = node.ways.get(new[depth])
+        if way is None:
+            made = leaf
+            break
+        node = way
+    for fork in reversed(passed):
+        made = _Fork(fork.depth, fork.sample, {**fork.ways, new[fork.depth]: made})
+    return made
 
 
-def parted(branches: Sequence[Branch], maker: _Maker, depth: int = 0) -> list[Expr]:
-    """The alternatives of one set of branches, none of which begins like another; they agree up to ``depth``."""
-    groups: dict[str, list[Branch]] = {}
-    for branch in branches:
-        groups.setdefault(branch[0][depth], []).append(branch)
-    options: list[Expr] = []
-    for group in groups.values():
-        text, tail = group[0]
-        if len(group) > 1:
-            texts = [text for text, _ in group]
-            shared = agreement(min(texts), max(texts), depth + 1)
-            tail = maker.reserve()
-            maker.put(tail, Alt(tuple(parted(group, maker, shared))))
-            text = text[:shared]
-        options.append(seq(Lit(text[depth:]), tail))
-    return options
+def parted(branches: Sequence[Branch], maker: _Maker) -> list[Expr]:
+    """The alternatives of one set of branches, none of which begins like another."""
+    top: list[Expr] = []
+    todo: list[tuple[Sequence[Branch], int, Ref | None]] = [(branches, 0, None)]
+    while todo:
+        branches, depth, rule = todo.pop()
+        groups: dict[str, list[Branch]] = {}
+        for branch in branches:
+            groups.setdefault(branch[0][depth], []).append(branch)
+        options: list[Expr] = []
+        for group in groups.values():
+            text, tail = group[0]
+            if len(group) > 1:
+                texts = [text for text, _ in group]
+                shared = agreement(min(texts), max(texts), depth + 1)
+                text, tail = text[:shared], maker.reserve()
+                todo.append((group, shared, tail))
+            options.append(seq(Lit(text[depth:]), tail))
+        if rule is None:
+            top = options
+        else:
+            maker.put(rule, Alt(tuple(options)))
+    return top

@@ -12,7 +12,7 @@ from .document import Site
 from .forms import Form, Goal, KeyMap, KeyRule, demanding
 from .maker import Maker
 from .primitives import PRIMITIVES, key_not
-from .shared import SharedRules, make_shared, new_rule, shared_name
+from .shared import SharedRules, make_shared, shared_name
 from .texts import automaton_body, one_key_char
 from .values import STRING, quote
 
@@ -126,7 +126,7 @@ def _unnamed(names: list[str], maker: Maker) -> Expr:
         return automaton_body(from_words(names).complement(), 0, None, maker, chars=one_key_char)
     ordered = tuple(sorted(set(names)))
     if ordered not in maker.unnamed:
-        maker.unnamed[ordered] = new_rule(_leaving(ordered, 0, maker), maker)
+        maker.unnamed[ordered] = _leaving(ordered, maker)
     return maker.unnamed[ordered]
 
 
@@ -176,19 +176,32 @@ def _step(char: str) -> tuple[str, frozenset[str]]:
     return write(expr), frozenset(study(expr).mentions)
 
 
-def _leaving(names: Sequence[str], depth: int, maker: Maker) -> Expr:
-    """Endings of keys that agree with the names (sorted, and two or more) up to ``depth``, and are none of them."""
-    branches: dict[str, list[str]] = {}
-    for name in names:
-        branches.setdefault(name[depth : depth + 1], []).append(name)
-    ends = "" not in branches
-    branches.pop("", None)
-    options = [*_away(tuple(branches), ends=ends)]
-    for char, group in branches.items():
-        if len(group) == 1:
-            rest: Expr = maker.share(_other_than(group[0][depth + 1 :]))
-        else:
-            rest = _leaving(group, depth + 1, maker)
-        options.append(Seq((Lit(char), rest)))
-    expr = Alt(tuple(options))
-    return new_rule(expr, maker) if depth % _NESTED == _NESTED - 1 else expr
+def _leaving(names: Sequence[str], maker: Maker) -> Ref:
+    """A rule for the keys that are none of the names (sorted, and two or more)."""
+    root = maker.reserve()
+    todo: list[tuple[Sequence[str], int, Ref]] = [(names, 0, root)]
+
+    def leaving(names: Sequence[str], depth: int, nested: int) -> Expr:
+        """Endings of keys that agree with the names up to ``depth``."""
+        branches: dict[str, list[str]] = {}
+        for name in names:
+            branches.setdefault(name[depth : depth + 1], []).append(name)
+        ends = "" not in branches
+        branches.pop("", None)
+        options = [*_away(tuple(branches), ends=ends)]
+        for char, group in branches.items():
+            rest: Expr
+            if len(group) == 1:
+                rest = maker.share(_other_than(group[0][depth + 1 :]))
+            elif nested == _NESTED:
+                rest = maker.reserve()
+                todo.append((group, depth + 1, rest))
+            else:
+                rest = leaving(group, depth + 1, nested + 1)
+            options.append(Seq((Lit(char), rest)))
+        return Alt(tuple(options))
+
+    while todo:
+        group, depth, ref = todo.pop()
+        maker.put(ref, leaving(group, depth, 1))
+    return root

@@ -80,3 +80,13 @@ def test_more_required_keys_in_their_order_with_others_between() -> None:
     between = {key: value for name in names for key, value in ((name, 1), (f"x{name}", ""))}
     assert admits(grammar, json.dumps(between))
     assert not admits(grammar, json.dumps(dict.fromkeys(names[:-1], 1)))
+
+
+@pytest.mark.parametrize("open_objects", [True, False])
+def test_many_names_each_the_beginning_of_the_next(open_objects: bool) -> None:
+    names = ["n" * length for length in range(1, 1101 if open_objects else 501)]
+    grammar = compile_schema({"type": "object", "properties": dict.fromkeys(names, INTEGER)}, open_objects=open_objects)
+    some = {"n": 1, "nnn": 2, names[-1]: 3}
+    assert admits(grammar, json.dumps(some))
+    assert not admits(grammar, json.dumps({**some, names[-1]: ""}))
+    assert admits(grammar, json.dumps({"m": "", **some, names[-1] + "n": ""})) == open_objects
