@@ -122,12 +122,12 @@ def made_ahead(pattern: Pattern) -> SharedRules | None:
 @lru_cache(maxsize=1)
 def _made_ahead() -> dict[str, SharedRules]:
     """All of them, as ``scripts/formats`` wrote them: made when first used, a uri would cost 15 ms."""
-    text = Path(__file__).with_name("formats.gbnf").read_text("utf-8")
-    sets = [rules for rules in text.split("\n\n") if not rules.startswith("#")]
-    return {
-        name: SharedRules(Ref(rules.partition(" ")[0]), f"{rules.strip()}\n", frozenset())
-        for name, rules in zip(_SOURCES, sets, strict=True)
-    }
+    found: dict[str, SharedRules] = {}
+    for block in Path(__file__).with_name("formats.gbnf").read_text("utf-8").split("\n\n")[1:]:
+        head, _, rules = block.partition("\n")
+        name, *mentions = head.removeprefix("# ").split()
+        found[name] = SharedRules(Ref(f"format-{name}"), f"{rules.rstrip()}\n", frozenset(mentions))
+    return found
 
 
 class Excess(NamedTuple):

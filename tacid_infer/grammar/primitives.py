@@ -19,7 +19,9 @@ ZERO_FRACTION = Ref("zero-fraction")
 E_SIGN = Chars(((0x45, 0x45), (0x65, 0x65)))
 _HEX = Chars(((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)))
 _LARGEST = "7976931348623157"
-RAW_CHAR = Chars(((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C)), negated=True)
+MUST_ESCAPE = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
+"""The characters that JSON writes as escapes only."""
+RAW_CHAR = Chars(MUST_ESCAPE, negated=True)
 QUOTE = Lit('"')
 
 
@@ -90,6 +92,27 @@ PRIMITIVES: Rules = {
                 ),
             ),
         )
+    ),
+    # One of the characters that must be escaped, in a string of which not all characters are free.
+    "escaped": seq(
+        Lit("\\"),
+        Alt(
+            (
+                Chars(tuple((ord(char), ord(char)) for char in '"\\bfnrt')),
+                seq(
+                    Lit("u00"),
+                    Alt(
+                        (
+                            seq(
+                                Lit("0"),
+                                Chars(((0x30, 0x37), (0x42, 0x42), (0x45, 0x46), (0x62, 0x62), (0x65, 0x66))),
+                            ),
+                            seq(Lit("1"), _HEX),
+                        )
+                    ),
+                ),
+            )
+        ),
     ),
     # A key beside named ones: written in one way only, so that no escape can smuggle a named key in.
     "key-rest": Alt((seq(RAW_CHAR, Ref("key-rest")), Ref("key-stop"))),

@@ -149,9 +149,12 @@ def _of(pattern: Pattern) -> _Demand:
 
 
 def make_formats() -> str:
-    """The rules of each format alone, as ``formats.gbnf`` holds them."""
-    made = [_made_format(name, _of(pattern())) for name, pattern in FORMATS.items()]
-    return "\n".join(["# Written by scripts/formats.\n", *[rules.text for rules in made]])
+    """The rules of each format alone, as ``formats.gbnf`` holds them: each set under its name and its mentions."""
+    blocks = ["# Written by scripts/formats.\n"]
+    for name, pattern in FORMATS.items():
+        rules = _made_format(name, _of(pattern()))
+        blocks.append(f"# {' '.join([name, *sorted(rules.mentions)])}\n{rules.text}")
+    return "\n".join(blocks)
 
 
 def _made_format(name: str, demand: _Demand) -> SharedRules:

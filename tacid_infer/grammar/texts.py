@@ -8,10 +8,9 @@ from functools import lru_cache
 
 from ..gbnf import EMPTY, NEVER, Alt, Chars, Expr, Lit, Ref, alt, factor, repeat, seq
 from ..regular import ANY, Automaton, Cat, CharSet, Node, Or, Repeat, Set, TooLarge, difference, intersection
-from .primitives import QUOTE, RAW_CHAR
+from .primitives import MUST_ESCAPE, QUOTE, RAW_CHAR
 from .shared import RuleMaker
 
-_MUST_ESCAPE: CharSet = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
 _NESTED = 20
 _MOST_WRITTEN = 1500
 
@@ -21,14 +20,14 @@ def one_char(chars: CharSet) -> Expr:
     """One character of the set. Any character at all: every escape of it too; else raw, or as JSON must escape it."""
     if chars == ANY:
         return Ref("char")
-    raw = difference(chars, _MUST_ESCAPE)
+    raw = difference(chars, MUST_ESCAPE)
     options: list[Expr] = []
     if len(raw) == 1 and raw[0][0] == raw[0][1]:
         options.append(Lit(chr(raw[0][0])))
     elif raw:
         options.append(_class(chars, raw))
-    if escaped := intersection(chars, _MUST_ESCAPE):
-        options.append(_escapes(escaped))
+    if escaped := intersection(chars, MUST_ESCAPE):
+        options.append(Ref("escaped") if escaped == MUST_ESCAPE else _escapes(escaped))
     return options[0] if len(options) == 1 else alt(options)
 
 

@@ -49,7 +49,7 @@ class Automaton:
                 known[classes] = union(*[self.alphabet[number] for number in bits(classes)])
             return known[classes]
 
-        others: dict[int, CharSet] = {}
+        others: dict[int, CharSet] = {0: ANY}
         found: list[list[tuple[CharSet, int]]] = []
         for default, row in self.rows:
             edges = [(any_of(classes), target) for target, classes in row.items() if target != NOWHERE]

@@ -26,6 +26,10 @@ def text(value: Any) -> str:
 
 
 TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
+    ("pattern found anywhere: what is free may be escaped", {"type": "string", "pattern": "^a"},
+     ["a", "abc", 'a"\\\n', raw("\"a\\u00e9\\/\""), raw("\"a\\ud834\\udd1e\"")], ["", "ba", raw("\"a\\ud834\""), raw("\"a\n\"")]),
+    ("pattern of other characters, some of which must be escaped", {"type": "string", "pattern": "^[^b]$"},
+     ["a", '"', "\\", "\n", "\x01", "\x1f", raw("\"\\u001F\""), "\x7f", "\u00e9"], ["b", "", raw("\"\\u0062\""), raw("\"\x01\"")]),
     ("string", {"type": "string"}, ["", "a", 'q"\\/\n\t', "é", "𝄞", raw("\"\\u00e9\""), raw("\"\\ud834\\udd1e\"")],
      [1, None, raw("\"\n\""), raw("\"\\ud800\""), raw("\"\\x\""), raw("'a'")]),
     ("integer", {"type": "integer"}, [0, -1, 9223372036854775807, raw("1.0"), raw("-0"), raw("1e22")],
