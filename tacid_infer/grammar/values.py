@@ -109,7 +109,8 @@ def reordered(values: list[Any], most: int) -> list[Any]:
 def _orders(value: Any) -> int:
     match value:
         case Mapping():
-            return math.factorial(len(value)) * math.prod(map(_orders, value.values()))
+            # Beyond a few keys there are too many orders anyway: no need for their exact number.
+            return math.factorial(min(len(value), 10)) * math.prod(map(_orders, value.values()))
         case list():
             return math.prod(map(_orders, value))
     return 1

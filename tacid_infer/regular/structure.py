@@ -74,10 +74,9 @@ def lengths(node: Node) -> tuple[int, int | None]:
             return min(low for low, _ in parts), max(most) if len(most) == len(parts) else None
         case Repeat(item, low, high):
             least, longest = lengths(item)
-            return least * low, 0 if 0 in (
-                longest,
-                high,
-            ) else None if longest is None or high is None else longest * high
+            if 0 in (longest, high):
+                return 0, 0
+            return least * low, None if longest is None or high is None else longest * high
     return 0, 0
 
 

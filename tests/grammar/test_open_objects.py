@@ -90,3 +90,10 @@ def test_many_names_each_the_beginning_of_the_next(open_objects: bool) -> None:
     assert admits(grammar, json.dumps(some))
     assert not admits(grammar, json.dumps({**some, names[-1]: ""}))
     assert admits(grammar, json.dumps({"m": "", **some, names[-1] + "n": ""})) == open_objects
+
+
+def test_a_large_const_object_keeps_its_order() -> None:
+    value = {f"key{number}": number for number in range(2000)}
+    assert len(compile_schema({"const": value}, open_objects=True)) < 100_000
+    few = {"const": dict.fromkeys("abcde", 1)}
+    assert admits(compile_schema(few, open_objects=True), json.dumps(few["const"]))

@@ -17,7 +17,7 @@ from tacid_infer.regular import (
     from_pattern,
     from_words,
     parse_pattern,
-)  # fmt: skip
+)
 from tacid_infer.regular.structure import is_deterministic, lengths, whole
 
 PATTERNS = [
