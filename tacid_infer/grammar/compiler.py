@@ -100,10 +100,11 @@ class _Reports:
         self._found.setdefault((id(site), keyword), (site, keyword, reason))
 
     def widened(self) -> tuple[Widened, ...]:
-        return tuple(
-            Widened(None, site.pointer, keyword.removeprefix("\0"), reason)
-            for site, keyword, reason in self._found.values()
-        )
+        places: dict[tuple[str, str], Widened] = {}
+        for site, named, reason in self._found.values():
+            pointer, keyword = site.pointer, site.keyword or named
+            places.setdefault((pointer, keyword), Widened(None, pointer, keyword, reason))
+        return tuple(places.values())
 
 
 class _Compiler:
@@ -250,7 +251,7 @@ class _Compiler:
             if form.types & BOOLEAN:
                 listed.update((spell(flag), None) for flag in (True, False) if meets(form, flag, self))
             if form.types & NUMBER:
-                options.append(number(form, site, self))
+                options.append(number(form, self))
             if form.types & STRING:
                 texts.append(form)
             if form.types & ARRAY:
@@ -273,8 +274,8 @@ class _Compiler:
 
     def _report_excluded(self, form: Form) -> None:
         for value, site in form.excluded:
-            if type_of(value) & form.types & (ARRAY | OBJECT):
-                self.report(site, "not", "an excluded array or object is not kept out")
+            if type_of(value) & form.types & (NUMBER | ARRAY | OBJECT):
+                self.report(site, "not", "an excluded number, array or object is not kept out")
 
     def _blame(self, start: str) -> UnsatisfiableSchema:
         """Follow what the root cannot do without to where nothing fits."""
@@ -289,7 +290,7 @@ class _Compiler:
             if not blockers:
                 break
             name = blockers[-1]
-        keyword, reason = _contradiction(site.schema)
+        keyword, reason = _contradiction(site)
         pointer = site.pointer
         place = f"the schema at {pointer}" if pointer else "the schema"
         return UnsatisfiableSchema(f"{place} has no instance: {reason}", pointer=pointer, keyword=keyword)
@@ -312,8 +313,11 @@ def _enum(listed: tuple[Branch, ...]) -> SharedRules:
     return make_shared("enum", listed, lambda maker: factor(listed, maker.define))
 
 
-def _contradiction(schema: Any) -> tuple[str | None, str]:
+def _contradiction(site: Site) -> tuple[str | None, str]:
     """The keyword of a schema without instances that most plainly explains it."""
+    schema = site.schema
+    if site.keyword is not None:
+        return site.keyword, f"what {site.keyword} demands cannot be met beside the rest"
     if schema is False:
         return None, "it is false"
     for keyword in ("enum", "anyOf", "oneOf"):

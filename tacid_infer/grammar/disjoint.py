@@ -43,7 +43,7 @@ def make_exclusive(
             continue
         for kept, shared in ((one, other), (other, one)):
             if shared not in negations:
-                negations[shared] = negate(normaliser.document, branches[shared])
+                negations[shared] = negate(normaliser.document, branches[shared], site, "oneOf")
             denied = negations[shared]
             if denied is not None:
                 denials[kept].append(denied)

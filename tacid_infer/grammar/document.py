@@ -6,6 +6,7 @@ Pointer). Only references inside the document are followed: nothing is ever fetc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
@@ -17,6 +18,7 @@ Token: TypeAlias = str | int
 
 _HOLDS_NO_SCHEMA = frozenset(("const", "enum", "default", "examples", "example"))
 _REFERENCE = ANNOTATIONS | {"$ref"}
+_INDEX = re.compile("0|[1-9][0-9]{0,17}")
 _PLAIN_INTEGERS = ("draft-03", "draft-04")
 _NO_CONDITIONS = (*_PLAIN_INTEGERS, "draft-06")
 _SIBLINGS_IGNORED = (*_NO_CONDITIONS, "draft-07")
@@ -33,14 +35,17 @@ class Site:
         schema: the subschema: a mapping or a boolean, not checked yet.
         parent: the site whose schema holds it, or None at the root.
         tokens: the steps from the parent.
+        keyword: of a schema that the compiler made in place of a keyword of its parent (a negation for ``not``), that
+            keyword: whatever stands in such a schema is reported as the keyword's.
     """
 
-    __slots__ = ("parent", "schema", "tokens")
+    __slots__ = ("keyword", "parent", "schema", "tokens")
 
-    def __init__(self, schema: Any, parent: Site | None, tokens: tuple[Token, ...]) -> None:
+    def __init__(self, schema: Any, parent: Site | None, tokens: tuple[Token, ...], keyword: str | None = None) -> None:
         self.schema = schema
         self.parent = parent
         self.tokens = tokens
+        self.keyword = keyword
 
     @property
     def pointer(self) -> str:
@@ -48,12 +53,15 @@ class Site:
         steps: list[str] = []
         site: Site | None = self
         while site is not None:
+            if site.keyword is not None:
+                steps.clear()
             steps.extend(str(token).replace("~", "~0").replace("/", "~1") for token in reversed(site.tokens))
             site = site.parent
         return "".join(f"/{step}" for step in reversed(steps))
 
     def invalid(self, keyword: str | None, what: str) -> InvalidSchema:
         """An error that names this place."""
+        keyword = self.keyword or keyword
         pointer = self.pointer + (f"/{keyword}" if keyword is not None else "")
         return InvalidSchema(f"schema at {pointer or 'its root'}: {what}", pointer=pointer, keyword=keyword)
 
@@ -71,7 +79,7 @@ class Document:
         self._derived: list[Any] = []
         self._targets: dict[str, Site] | None = None
         self._ends: dict[Site, Site] = {}
-        self.negations: dict[Site, tuple[Site | None, int]] = {}
+        self.negations: dict[tuple[Site, Site, str], tuple[Site | None, int]] = {}
         """Negations made so far; None, with the depth at which it was tried, where none could be written."""
         dialect = str(schema.get("$schema")) if isinstance(schema, Mapping) else ""
         self.siblings_ignored = any(draft in dialect for draft in _SIBLINGS_IGNORED)
@@ -87,16 +95,17 @@ class Document:
         for token in tokens:
             schema = schema[token]
         if schema is True or schema is False:
-            return Site(schema, site, tokens)
+            return Site(schema, site, tokens, site.keyword)
         known = self._sites.get(id(schema))
         if known is None:
-            known = self._sites[id(schema)] = Site(schema, site, tokens)
+            keyword = site.keyword if type(schema) is Derived else None
+            known = self._sites[id(schema)] = Site(schema, site, tokens, keyword)
         return known
 
-    def derived(self, schema: Any, site: Site) -> Site:
-        """A schema made by the compiler, reported as standing where ``site`` does."""
+    def derived(self, schema: Any, site: Site, keyword: str | None = None) -> Site:
+        """A schema made by the compiler, reported as standing where ``site`` does, or for this keyword of it."""
         self._derived.append(schema)
-        made = self._sites[id(schema)] = Site(schema, site, ())
+        made = self._sites[id(schema)] = Site(schema, site, (), keyword)
         return made
 
     def end(self, site: Site) -> Site:
@@ -132,7 +141,7 @@ class Document:
         if reference.startswith("#/"):
             # Where `id` names something else than the schema, as it does in the wild, the pointer is the root's.
             return self._follow(resource, reference[1:]) or self._follow(self.root, reference[1:])
-        uri, fragment = urldefrag(urljoin(self._base(site), reference))
+        uri, fragment = _absolute(self._base(site), reference)
         if fragment and not fragment.startswith("/"):
             return self._index().get(f"{uri}#{unquote(fragment)}")
         target = self._index().get(uri)
@@ -141,11 +150,11 @@ class Document:
     def _follow(self, site: Site, pointer: str) -> Site | None:
         node = site.schema
         tokens: list[Token] = []
-        for raw in pointer.split("/")[1:]:
-            step = unquote(raw).replace("~1", "/").replace("~0", "~")
+        for raw in unquote(pointer).split("/")[1:]:
+            step = raw.replace("~1", "/").replace("~0", "~")
             token: Token = step
             if isinstance(node, list):
-                if not (step.isascii() and step.isdigit()) or int(step) >= len(node):
+                if not _INDEX.fullmatch(step) or int(step) >= len(node):
                     return None
                 token = int(step)
             elif not isinstance(node, Mapping) or step not in node:
@@ -184,8 +193,8 @@ class Document:
             here = here.parent
         base = ""
         for identifier in reversed(identifiers):
-            base = urljoin(base, identifier)
-        return urldefrag(base)[0]
+            base, _ = _absolute(base, identifier)
+        return base
 
     def _index(self) -> dict[str, Site]:
         """Every identifier and anchor of the document, as absolute as the document makes them."""
@@ -198,7 +207,7 @@ class Document:
             schema = site.schema
             if isinstance(schema, Mapping):
                 if identifier := self._identifier(schema):
-                    base = urldefrag(urljoin(base, identifier))[0]
+                    base, _ = _absolute(base, identifier)
                     self._targets.setdefault(base, site)
                 elif site.parent is None:
                     self._targets.setdefault(base, site)
@@ -221,6 +230,15 @@ class Document:
             if isinstance(value, str) and value and not value.startswith("#"):
                 return value
         return None
+
+
+def _absolute(base: str, reference: str) -> tuple[str, str]:
+    """A reference as an absolute URI and its fragment; one that is no URI stays as it is written."""
+    try:
+        uri, fragment = urldefrag(urljoin(base, reference))
+    except ValueError:
+        uri, _, fragment = reference.partition("#")
+    return uri, fragment
 
 
 def _anchors(schema: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from .document import Site
 from .formats import FORMATS
 from .forms import Form, TextRule, open_map
 from .maker import Context
-from .values import INTEGER, NULL, TYPE_NAMES, decimal, identity, is_writable, short, type_of
+from .values import FRACTION, INTEGER, NULL, TYPE_NAMES, decimal, identity, is_writable, short, type_of
 
 
 def _type(context: Context, site: Site, value: Any, form: Form) -> None:
@@ -62,6 +62,8 @@ def _open(context: Context, site: Site, value: Any, form: Form) -> None:
 
 def _fraction(context: Context, site: Site, value: Any, form: Form) -> None:
     form.types &= ~INTEGER
+    if form.types & FRACTION:
+        context.report(site, "not", "a whole number is not kept out")
 
 
 def _bound(side: str, is_open: bool) -> Callable[[Context, Site, Any, Form], None]:
@@ -95,14 +97,19 @@ def _multiple(context: Context, site: Site, value: Any, form: Form) -> None:
 
 def _count(keyword: str, attribute: str, *, largest: bool) -> Callable[[Context, Site, Any, Form], None]:
     def add(context: Context, site: Site, value: Any, form: Form) -> None:
-        number = _finite(site, keyword, value)
-        if number < 0 or number != number.to_integral_value():
-            raise site.invalid(keyword, f"{keyword} must be a whole number, 0 or more")
+        number = _whole(site, keyword, value)
         known = getattr(form, attribute)
-        if known is None or (int(number) < known if largest else int(number) > known):
-            setattr(form, attribute, int(number))
+        if known is None or (number < known if largest else number > known):
+            setattr(form, attribute, number)
 
     return add
+
+
+def _whole(site: Site, keyword: str, value: Any) -> int:
+    number = _finite(site, keyword, value)
+    if number < 0 or number != number.to_integral_value():
+        raise site.invalid(keyword, f"{keyword} must be a whole number, 0 or more")
+    return int(number)
 
 
 def _pattern(context: Context, site: Site, value: Any, form: Form) -> None:
@@ -144,15 +151,50 @@ def _required(context: Context, site: Site, value: Any, form: Form) -> None:
 
 
 def _dependent_required(context: Context, site: Site, value: Any, form: Form) -> None:
-    if not isinstance(value, Mapping) or not all(isinstance(names, list) for names in value.values()):
-        raise site.invalid("dependentRequired", "dependentRequired must map names to lists of names")
-    form.dependents += tuple((key, tuple(map(str, names)), site) for key, names in value.items())
+    if not isinstance(value, Mapping):
+        raise site.invalid("dependentRequired", "dependentRequired must be an object")
+    form.dependents += tuple((key, read_names(site, "dependentRequired", names), site) for key, names in value.items())
+
+
+def read_names(site: Site, keyword: str, value: Any) -> tuple[str, ...]:
+    """The names that a key makes required."""
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise site.invalid(keyword, f"{keyword} must map names to lists of names")
+    return tuple(value)
+
+
+_NOT_ENFORCED = "not enforced by the grammar"
+"""What no grammar of a sensible size says: how items compare, or that one among them is of some kind."""
+
+
+def _unique_items(context: Context, site: Site, value: Any, form: Form) -> None:
+    if not isinstance(value, bool):
+        raise site.invalid("uniqueItems", "uniqueItems must be true or false")
+    if value:
+        context.report(site, "uniqueItems", _NOT_ENFORCED)
 
 
 def _contains(context: Context, site: Site, value: Any, form: Form) -> None:
     """Which item it is, a grammar does not say; that there is one, it does."""
-    if site.schema.get("minContains", 1) != 0:
-        form.min_items = max(form.min_items, 1)
+    _schema(site, "contains", value)
+    least = _whole(site, "minContains", site.schema["minContains"]) if "minContains" in site.schema else 1
+    if "maxContains" in site.schema:
+        _whole(site, "maxContains", site.schema["maxContains"])
+    if least > 0:
+        form.min_items = max(form.min_items, least)
+    if least > 0 or "maxContains" in site.schema:
+        context.report(site, "contains", _NOT_ENFORCED)
+
+
+def _unevaluated_items(context: Context, site: Site, value: Any, form: Form) -> None:
+    _schema(site, "unevaluatedItems", value)
+    if value is not True:
+        context.report(site, "unevaluatedItems", _NOT_ENFORCED)
+
+
+def _schema(site: Site, keyword: str, value: Any) -> None:
+    if not isinstance(value, (bool, Mapping)):
+        raise site.invalid(keyword, "a schema must be an object or a boolean")
 
 
 def _property_names(context: Context, site: Site, value: Any, form: Form) -> None:
@@ -179,7 +221,9 @@ ADDERS: dict[str, Callable[[Context, Site, Any, Form], None]] = {
     "required": _required,
     "dependentRequired": _dependent_required,
     "propertyNames": _property_names,
+    "uniqueItems": _unique_items,
     "contains": _contains,
+    "unevaluatedItems": _unevaluated_items,
     # Made by the compiler only: values and patterns that are excluded, and an object that no turn closes.
     "\0excluded": _exclude,
     "\0noPattern": _no_pattern,

@@ -13,7 +13,7 @@ from .annotations import ANNOTATIONS
 from .disjoint import is_contradictory, make_exclusive
 from .document import Derived, Document, Site, Token
 from .forms import Form, Goal, ItemMap, KeyMap, KeyRule, open_map
-from .keywords import ADDERS, read_pattern
+from .keywords import ADDERS, read_names, read_pattern
 from .negation import negate
 from .values import TYPE_NAMES, identity, short, type_of
 
@@ -91,8 +91,6 @@ class Normaliser:
                     adder(self, site, value, form)
             elif keyword in _COMBINERS:
                 combined.append(keyword)
-            if keyword in _UNENFORCED and not _UNENFORCED[keyword](value):
-                self.report(site, keyword, "not enforced by the grammar")
         if "properties" in schema or "additionalProperties" in schema or "patternProperties" in schema:
             self._add_keys(site, forms)
         if "items" in schema or "prefixItems" in schema:
@@ -161,6 +159,9 @@ class Normaliser:
     def _dynamic(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         return self._given_up(site, "$dynamicRef", "dynamic references are not followed", forms)
 
+    def _recursive(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
+        return self._given_up(site, "$recursiveRef", "dynamic references are not followed", forms)
+
     def _all_of(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
         for branch in self._branches(site, "allOf", value):
             forms = self.apply(branch, forms, path)
@@ -185,7 +186,7 @@ class Normaliser:
     def _either(
         self, site: Site, keyword: str, branches: Sequence[Site], forms: list[Form], path: tuple[Site, ...]
     ) -> list[Form]:
-        branches = self._gathered(site, branches)
+        branches = self._gathered(site, keyword, branches)
         most = _MOST_BRANCHES if len(forms) == 1 or len(branches) == 1 else max(_MOST_COMBINATIONS, len(forms))
         found: list[Form] = []
         for branch in branches:
@@ -206,16 +207,16 @@ class Normaliser:
             return self._given_up(site, keyword, "too many alternatives to tell apart", instead)
         return found
 
-    def _gathered(self, site: Site, branches: Sequence[Site]) -> list[Site]:
+    def _gathered(self, site: Site, keyword: str, branches: Sequence[Site]) -> list[Site]:
         """Branches that only list values, as one: a union of thousands of constants is an enum."""
         kept = [branch for branch in branches if _listed(branch) is None]
         if len(kept) >= len(branches) - 1:
             return list(branches)
         values = [item for branch in branches for item in _listed(branch) or ()]
-        return [*kept, self.document.derived(Derived(enum=values), site)]
+        return [*kept, self.document.derived(Derived(enum=values), site, keyword)]
 
     def _not(self, site: Site, value: Any, forms: list[Form], path: tuple[Site, ...]) -> list[Form]:
-        denied = negate(self.document, self.document.child(site, "not"), at=site)
+        denied = negate(self.document, self.document.child(site, "not"), site, "not")
         if denied is None:
             self.report(site, "not", "this negation cannot be written as a grammar")
             return forms
@@ -228,7 +229,7 @@ class Normaliser:
         condition = child(site, "if")
         then = child(site, "then") if "then" in site.schema else Site(True, site, ())
         otherwise = child(site, "else") if "else" in site.schema else Site(True, site, ())
-        denied = negate(self.document, condition, at=site)
+        denied = negate(self.document, condition, site, "if")
         if denied is None:
             self.report(site, "if", "the condition cannot be negated: either outcome is admitted")
             denied = Site(True, site, ())
@@ -251,10 +252,10 @@ class Normaliser:
                 demand = demand["required"]  # No alternatives, then.
             if isinstance(demand, list):
                 for form in forms:
-                    form.dependents += ((key, tuple(map(str, demand)), site),)
+                    form.dependents += ((key, read_names(site, keyword, demand), site),)
                 continue
-            absent = self.document.derived(Derived(properties={key: False}), site)
-            present = self.document.derived(Derived(type="object", required=[key]), site)
+            absent = self.document.derived(Derived(properties={key: False}), site, keyword)
+            present = self.document.derived(Derived(type="object", required=[key]), site, keyword)
             held = self.apply(present, [form.copy() for form in forms], path)
             held = self.apply(self.document.child(site, keyword, key), held, path)
             missed = self.apply(absent, [form.copy() for form in forms], path)
@@ -317,7 +318,7 @@ def _listed(site: Site) -> list[Any] | None:
 _COMBINERS: dict[str, Callable[[Normaliser, Site, Any, list[Form], tuple[Site, ...]], list[Form]]] = {
     "$ref": Normaliser._reference,
     "$dynamicRef": Normaliser._dynamic,
-    "$recursiveRef": Normaliser._dynamic,
+    "$recursiveRef": Normaliser._recursive,
     "allOf": Normaliser._all_of,
     "anyOf": Normaliser._any_of,
     "oneOf": Normaliser._one_of,
@@ -328,10 +329,3 @@ _COMBINERS: dict[str, Callable[[Normaliser, Site, Any, list[Form], tuple[Site, .
     "unevaluatedProperties": Normaliser._unevaluated,
 }
 _ORDER = {keyword: number for number, keyword in enumerate(_COMBINERS)}
-
-_UNENFORCED: dict[str, Callable[[Any], bool]] = {
-    "uniqueItems": lambda value: value is False,
-    "contains": lambda value: False,
-    "unevaluatedItems": lambda value: value is True,
-}
-"""Keywords that no context-free grammar of a sensible size enforces, and the values at which they demand nothing."""

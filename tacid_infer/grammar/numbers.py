@@ -20,7 +20,7 @@ from .maker import Maker
 from .multiples import Step, Uncountable, common_step
 from .primitives import optional
 from .shared import RuleMaker, SharedRules, make_shared
-from .values import FRACTION, INTEGER
+from .values import FRACTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,11 @@ class _Demand:
     step: Step | None
 
 
-def number(form: Form, site: Site, maker: Maker) -> Expr:
+def number(form: Form, maker: Maker) -> Expr:
     """The numbers that a form admits: whole ones only, if fractions are not among its types."""
     whole = not form.types & FRACTION
     plain = whole and maker.document.plain_integers
     steps = [(step, where) for step, where in form.multiples if not (whole and step == 1)]
-    if any(isinstance(value, (int, float)) and not isinstance(value, bool) for value, _ in form.excluded):
-        maker.report(site, "not", "an excluded number is not kept out")
-    if not form.types & INTEGER:
-        maker.report(site, "not", "a whole number is not kept out")
     if form.low is None and form.high is None and not steps:
         return Ref("plain-integer" if plain else "integer" if whole else "number")
     step = _step(steps, whole, maker)
